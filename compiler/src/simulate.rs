@@ -49,13 +49,15 @@ pub struct Setup<'a> {
     pub sizes: Sizes,
     /// The seed of the data.
     pub seed: u64,
+    /// Whether what is too large to be run whole is run in samples, instead of being refused.
+    pub samples: bool,
     /// Called after every statement with the number of those run and of all.
     pub progress: &'a dyn Fn(usize, usize),
 }
 
 impl Default for Setup<'_> {
     fn default() -> Self {
-        Self { sizes: Sizes::Scaled, seed: 1, progress: &|_, _| {} }
+        Self { sizes: Sizes::Scaled, seed: 1, samples: true, progress: &|_, _| {} }
     }
 }
 
@@ -157,15 +159,18 @@ fn unlike(program: &Program, plan: &Plan) -> Vec<Diag> {
 /// What is run: the program at the sizes asked for, or at its own where those that tell dimensions
 /// apart are larger (many dimensions of size 2 are fewer elements than as many different sizes), or
 /// samples of it where both are too large.
-fn runnable(program: &Program, plan: &Plan, sizes: Sizes) -> Result<Vec<scale::Scaled>, Diag> {
-    let scaled = scale::scale(program, plan, sizes);
+fn runnable(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Result<Vec<scale::Scaled>, Diag> {
+    let scaled = scale::scale(program, plan, setup.sizes);
     let Some(diag) = effort::too_large(&[&scaled]) else { return Ok(vec![scaled]) };
-    if sizes == Sizes::Full {
+    if setup.sizes == Sizes::Full {
         return Err(diag);
     }
     let own = scale::scale(program, plan, Sizes::Full);
     if effort::too_large(&[&own]).is_none() {
         return Ok(vec![own]);
+    }
+    if !setup.samples {
+        return Err(diag);
     }
     let samples = SHARES.iter().filter_map(|&share| scale::samples(program, plan, share));
     let fits = |samples: &Vec<scale::Scaled>| {
@@ -180,7 +185,7 @@ const SHARES: [usize; 6] = [2, 3, 4, 6, 10, 20];
 /// Runs `plan` against `program`, whose values it names; an error about the program where that is
 /// too large to be run at the sizes asked for.
 pub fn execute(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Result<Verdict, Diag> {
-    let runs = runnable(program, plan, setup.sizes)?;
+    let runs = runnable(program, plan, setup)?;
     let count = runs.len();
     let mut verdicts = runs.into_iter().enumerate().map(|(number, scaled)| {
         let progress = |done: usize, of: usize| (setup.progress)(number * of + done, count * of);

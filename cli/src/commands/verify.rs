@@ -70,7 +70,9 @@ fn run(
     work: impl FnOnce(&Setup<'_>) -> std::result::Result<Verdict, Findings>,
 ) -> std::result::Result<Verdict, Findings> {
     let sizes = if args.full { Sizes::Full } else { Sizes::Scaled };
-    with_bar("statements", |progress| work(&Setup { sizes, seed: args.seed, progress: &progress }))
+    with_bar("statements", |progress| {
+        work(&Setup { sizes, seed: args.seed, progress: &progress, ..Setup::default() })
+    })
 }
 
 fn print(path: &str, verdict: &Verdict, output: &mut Output) -> Result {

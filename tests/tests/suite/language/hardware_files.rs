@@ -9,7 +9,7 @@ use shardwise::files::Files;
 use shardwise::hardware::named_file::named;
 use shardwise::lint::{Settings, lint};
 use shardwise::sweep::{Grid, Source, sweep};
-use shardwise::verify::{Setup, Sizes, verify};
+use shardwise::verify::{Setup, verify};
 use shardwise::{Options, hardware};
 use shardwise_tests::snapshot::{plan_snapshot, snapshot};
 use shardwise_tests::{drawn, files, root};
@@ -37,12 +37,7 @@ fn every_kind_of_cluster_has_a_file_and_a_program_with_its_plan() {
         assert_eq!(again.to_string(), planned.to_string(), "{name}");
         let linted = lint(&path, &source, &options(), &Settings::default());
         assert!(!linted.has_errors(), "{name}");
-        let verdict = verify(
-            &path,
-            &source,
-            &options(),
-            &Setup { sizes: Sizes::Scaled, seed: 1, progress: &|_, _| () },
-        );
+        let verdict = verify(&path, &source, &options(), &Setup::default());
         assert_eq!(verdict.map(|verdict| verdict.mismatch.is_none()).ok(), Some(true), "{name}");
         let read: Vec<String> = named(&path, &source)
             .iter()
