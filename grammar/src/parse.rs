@@ -215,8 +215,11 @@ impl Reader<'_> {
         for piece in pieces {
             match piece.as_rule() {
                 Rule::microbatches if pipeline.microbatches.is_some() => {
+                    // A size reaches up to what follows it.
                     let again = |p: Pair<'_, Rule>| {
-                        (Spanned::new("microbatches".to_owned(), self.span(&p)), self.name(&p))
+                        let span = self.span(&p);
+                        let written = p.as_str().trim_end().to_owned();
+                        (Spanned::new("microbatches".to_owned(), span), Spanned::new(written, span))
                     };
                     pipeline
                         .options

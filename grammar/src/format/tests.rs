@@ -78,6 +78,14 @@ fn every_notation_has_one_canonical_form() {
     }
 }
 
+/// An option that is written twice is an error of the resolver: formatting must not add to it.
+#[test]
+fn repeated_options_keep_their_form() {
+    let once = "pipeline Z, microbatches=8, microbatches=4 {\n}\n";
+    assert_eq!(format("pipeline Z, microbatches=8,microbatches=4  {\n}\n"), Ok(once.to_owned()));
+    assert_eq!(format(once), Ok(once.to_owned()));
+}
+
 #[test]
 fn subscripts_of_functions_keep_their_arrow() {
     let cases = [

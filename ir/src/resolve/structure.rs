@@ -178,7 +178,7 @@ impl Resolver<'_> {
         let operand = self.one_operand("rename", &unnamed, span, target)?;
         let old = self.values[operand.value].dims.clone();
         let new = match &call.subscript {
-            Some(subscript) => self.renamed(&operand, subscript)?,
+            Some(subscript) => self.renamed(&operand, subscript, call.before_arrow)?,
             None => self.new_dims("rename", span, target)?,
         };
         let only = |here: &[DimId], there: &[DimId]| {
@@ -216,11 +216,16 @@ impl Resolver<'_> {
         None
     }
 
-    /// The dimensions of `rename_{T->S}(x)`: those of the operand, the first half of the subscript
-    /// replaced by the second.
-    fn renamed(&mut self, operand: &Operand, subscript: &Spanned<Vec<Name>>) -> Option<Vec<DimId>> {
+    /// The dimensions of `rename_{T->S}(x)`: those of the operand, what stands before the arrow
+    /// replaced by what stands after it.
+    fn renamed(
+        &mut self,
+        operand: &Operand,
+        subscript: &Spanned<Vec<Name>>,
+        before_arrow: usize,
+    ) -> Option<Vec<DimId>> {
         let named = self.distinct_dims(subscript)?;
-        let (from, to) = named.split_at(named.len() / 2);
+        let (from, to) = named.split_at(before_arrow.min(named.len()));
         if from.len() != to.len() {
             return self
                 .bad_call("`rename_{T->S}(x)` has as many new names as old", subscript.span);

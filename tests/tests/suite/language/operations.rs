@@ -99,3 +99,20 @@ fn an_exponential_linear_unit_is_trained_from_its_own_result() {
         assert_eq!((count("expm1("), count(" + 1.0")), (1, 1), "{planned}");
     }
 }
+
+/// The arrow says what becomes what: as many names must stand on both sides.
+#[test]
+fn a_rename_has_as_many_new_names_as_old() {
+    let codes = |subscript: &str| {
+        let source = format!(
+            "hardware tpu-v5p\nmesh X=2\ndim A=8, B=16, C=A, D=B\ninput x[A_X, B]\n\
+                y = rename_{{{subscript}}}(x)\noutput y[C, D]\n"
+        );
+        let checked = shardwise::check("rename", &source, &shardwise::Options::default());
+        checked.findings.reports.iter().map(|report| report.diag.code).collect::<Vec<_>>()
+    };
+    assert_eq!(codes("A,B->C,D"), Vec::<&str>::new());
+    for wrong in ["A,B,C->D", "A->C,B,D", "A,C", "A->C,D"] {
+        assert_eq!(codes(wrong), ["SW107"], "{wrong}");
+    }
+}
