@@ -393,6 +393,17 @@ class Plan:
                 self.run(node["body"], node["block"])
             del self.at[self.forward(node["block"])]
 
+    def entry(self, value, copy):
+        """The name of a copy in a case: the layers of loops in loops are one sequence."""
+        layer, microbatch = None, ""
+        for block, number in zip(self.path(value), copy):
+            block = self.plan["blocks"][block]
+            if block.get("microbatches"):
+                microbatch = f"@{number}"
+            else:
+                layer = (layer or 0) * block["count"] + number
+        return value + ("" if layer is None else f"@{layer}") + microbatch
+
     def all_copies(self, value):
         counts = [range(self.plan["blocks"][block]["count"]) for block in self.path(value)]
         return itertools.product(*counts)
@@ -403,7 +414,7 @@ class Plan:
                 continue
             tensor = Tensor(value["given"])
             for copy in self.all_copies(tensor.value):
-                name = tensor.value + "".join(f"@{number}" for number in copy)
+                name = self.entry(tensor.value, copy)
                 whole = np.array(given[name], float).reshape([self.dims[d] for d in tensor.dims])
                 blocks = self.distribute(whole, tensor, self.stage(tensor.value, copy))
                 self.held[self.key(tensor, copy)] = blocks
@@ -414,7 +425,7 @@ class Plan:
         for output in self.plan["outputs"]:
             tensor = Tensor(output["tensor"])
             for copy in self.all_copies(tensor.value):
-                name = tensor.value + "".join(f"@{number}" for number in copy)
+                name = self.entry(tensor.value, copy)
                 blocks = self.reduce(self.read(tensor, copy), tensor.unreduced, tensor.reduction)
                 whole = np.array(expected[name], float)
                 whole = whole.reshape([self.dims[dim] for dim in tensor.dims])

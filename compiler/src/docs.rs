@@ -59,6 +59,7 @@ topics! {
     "lints": "checking programs: levels, fixes, formats",
     "import": "programs from Hugging Face configurations",
     "export": "plans as JSON and as JAX",
+    "python": "the Python package",
     "build": "plans in build scripts and build tools",
     "testing": "snapshot tests of plans and findings",
     "ci": "editing, committing, reviewing",

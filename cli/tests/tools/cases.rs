@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
-use shardwise::json::{Argument, Operation, PlanJson};
+use shardwise::json::{Argument, NodeJson, Operation, PlanJson};
 use shardwise::{Options, Planned, verify};
 
 use crate::common::{root, text};
@@ -110,13 +110,26 @@ fn data(plan: &PlanJson) -> BTreeMap<String, Vec<f64>> {
     given
 }
 
-/// The names of a value's copies, one for each layer.
+/// The names of a value's copies: those of all layers of all loops around it in one sequence.
 fn copies(plan: &PlanJson, block: Option<usize>, value: &str) -> Vec<String> {
-    let layers = block.map(|block| &plan.blocks[block]).filter(|block| !block.microbatches);
-    layers.map_or_else(
-        || vec![value.to_owned()],
-        |block| (0..block.count).map(|number| format!("{value}@{number}")).collect(),
-    )
+    let mut loops = block.and_then(|block| path(&plan.body, block)).unwrap_or_default();
+    loops.retain(|block| !plan.blocks[*block].microbatches);
+    if loops.is_empty() {
+        return vec![value.to_owned()];
+    }
+    let count = loops.iter().map(|block| plan.blocks[*block].count).product::<u64>();
+    (0..count).map(|number| format!("{value}@{number}")).collect()
+}
+
+/// The blocks around a block, and itself.
+fn path(body: &[NodeJson], wanted: usize) -> Option<Vec<usize>> {
+    body.iter().find_map(|node| match node {
+        NodeJson::Block { block, .. } if *block == wanted => Some(vec![wanted]),
+        NodeJson::Block { block, body } => {
+            path(body, wanted).map(|inner| [vec![*block], inner].concat())
+        }
+        NodeJson::Step(_) => None,
+    })
 }
 
 fn letters(name: &str) -> u64 {

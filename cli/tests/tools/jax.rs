@@ -56,6 +56,14 @@ fn exported_loops_gradients_and_updates_compute_what_they_mean() {
 }
 
 #[test]
+fn exported_pipelines_and_loops_in_loops_compute_what_they_mean() {
+    assert!(
+        ["pipelines", "nested"].map(|folder| run(folder, Strategy::Search)).iter().sum::<usize>()
+            > 22
+    );
+}
+
+#[test]
 fn main_of_a_module_compares_the_plan_with_the_unsharded_program() {
     let folder = empty_folder("jax-main");
     let program = root().join("tests/programs/layers/train.shard");
@@ -73,7 +81,7 @@ fn main_of_a_module_compares_the_plan_with_the_unsharded_program() {
 
 #[test]
 fn what_cannot_be_exported_yet_is_an_error_with_a_code() {
-    let program = root().join("tests/programs/pipelines/1f1b.shard");
+    let program = root().join("tests/programs/renamed-padded.shard");
     let output = Command::new(SHARDWISE)
         .args(["export", "jax"])
         .arg(program)

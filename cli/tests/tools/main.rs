@@ -1,6 +1,6 @@
 //! Tests that need tools besides Rust: plans as targets of make and ninja, the pre-commit hooks,
 //! the scripts of the GitHub Action, the pages that show them, SARIF validated against its schema,
-//! and the site of the book.
+//! the site of the book, and the Python package.
 //!
 //! `cargo test` leaves this suite out, so that it passes on a machine that has only Rust. `.ci/run`
 //! installs the tools and runs it: `cargo test -p shardwise-cli --test tools`. Where a tool is
@@ -17,13 +17,16 @@ mod ci;
 mod interpreter;
 mod jax;
 mod sarif;
+mod wheel;
 
 /// The tools, and how each is installed.
-const TOOLS: [(&str, &str); 8] = [
+const TOOLS: [(&str, &str); 10] = [
     ("bash", "apt-get install bash"),
     ("git", "apt-get install git"),
     ("make", "apt-get install make"),
+    ("maturin", "pip install maturin"),
     ("mdbook", "cargo install mdbook --locked --version 0.5.4"),
+    ("mypy", "pip install mypy"),
     ("ninja", "pip install ninja"),
     ("pre-commit", "pip install pre-commit"),
     ("python3", "apt-get install python3"),

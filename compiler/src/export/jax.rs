@@ -12,8 +12,12 @@
 //! | `expression` | local operations |
 //! | `rearrange` | rearrangements of elements |
 //! | `communication` | collectives |
-//! | `body` | functions: steps, and loops as `lax.scan` |
-//! | `module` | sizes, mesh, specs, the functions, `main` |
+//! | `phases` | nothing: divides the layers of pipelines into parts |
+//! | `body` | functions: steps |
+//! | `loops` | loops as `lax.scan` |
+//! | `stages` | loops over the layers of pipelines |
+//! | `sizes` | sizes and trip counts |
+//! | `module` | mesh, specs, the functions, `main` |
 //! | `specs` | the shardings alone, for Flax and `MaxText` |
 //! | `layout` | lines as `black` breaks them |
 
@@ -22,10 +26,14 @@ mod communication;
 mod expression;
 mod flow;
 mod layout;
+mod loops;
 mod module;
 mod names;
+mod phases;
 mod rearrange;
+mod sizes;
 mod specs;
+mod stages;
 
 use super::json::PlanJson;
 

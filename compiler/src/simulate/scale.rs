@@ -104,6 +104,8 @@ struct Part {
     keeps_related: bool,
     /// Dimensions that have one element, if relations of sizes allow that.
     single: BTreeSet<DimId>,
+    /// Whether microbatches of pipelines are run apart, so that splits divide each of them.
+    splits_pipelines: bool,
 }
 
 /// Program and plan at the sizes they are run at: the smallest part of them in which all relations
@@ -111,7 +113,9 @@ struct Part {
 pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
     let own = || unrolled(program, plan, &Part::whole(plan));
     match sizes {
-        Sizes::Scaled => smallest(program, plan, mesh::MOST_DEVICES).map_or_else(own, |(_, it)| it),
+        Sizes::Scaled => {
+            smallest(program, plan, mesh::MOST_DEVICES, false).map_or_else(own, |(_, it)| it)
+        }
         Sizes::Full => own(),
     }
 }
@@ -121,14 +125,26 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
 pub(super) fn samples(program: &Program, plan: &Plan, share: usize) -> Option<Vec<Scaled>> {
     let sample = |samples::Sample { mesh, single }| {
         let [layers, microbatches] = [FEWEST_LAYERS; 2];
-        let part = Part { mesh, layers, microbatches, keeps_related: false, single };
+        let part = Part {
+            mesh,
+            layers,
+            microbatches,
+            keeps_related: false,
+            single,
+            splits_pipelines: false,
+        };
         scaled(program, plan, &part)
     };
     samples::samples(plan, share).into_iter().map(sample).collect()
 }
 
 /// The same on a mesh of `most` devices, if it can shrink to them.
-fn smallest(program: &Program, plan: &Plan, most: u64) -> Option<(Part, Scaled)> {
+fn smallest(
+    program: &Program,
+    plan: &Plan,
+    most: u64,
+    splits_pipelines: bool,
+) -> Option<(Part, Scaled)> {
     let own = &plan.program.mesh;
     let few = |mesh: &Mesh, microbatches: u64| Part {
         mesh: mesh.clone(),
@@ -136,6 +152,7 @@ fn smallest(program: &Program, plan: &Plan, most: u64) -> Option<(Part, Scaled)>
         microbatches,
         keeps_related: microbatches > FEWEST_LAYERS,
         single: BTreeSet::new(),
+        splits_pipelines,
     };
     let meshes = mesh::smaller(own, most).into_iter();
     let mut parts = meshes.flat_map(|mesh| [FEWEST_LAYERS, u64::MAX].map(|most| few(&mesh, most)));
@@ -148,11 +165,13 @@ fn smallest(program: &Program, plan: &Plan, most: u64) -> Option<(Part, Scaled)>
 /// A part of a plan at small sizes; `None` if there are none that satisfy all relations.
 fn scaled(program: &Program, plan: &Plan, part: &Part) -> Option<Scaled> {
     let mesh = &plan.program.mesh;
+    let pipelined = if part.splits_pipelines { pipelined(plan) } else { Vec::new() };
     let mut scaled = unrolled(program, plan, part);
     let Scaled { program, plan, batches, differs, .. } = &mut scaled;
     let relations = Relations::new(program, plan, batches);
     let Part { keeps_related, ref single, .. } = *part;
-    let chosen = Solver { plan, mesh, relations: &relations, keeps_related, single }.solve()?;
+    let solver = Solver { plan, mesh, relations: &relations, keeps_related, single, pipelined };
+    let chosen = solver.solve()?;
     let before = plan.program.dims.clone();
     for (dim, size) in plan.program.dims.iter_mut().zip(chosen) {
         *differs |= size != dim.size;
@@ -195,7 +214,9 @@ impl Part {
     fn whole(plan: &Plan) -> Self {
         let mesh = plan.program.mesh.clone();
         let single = BTreeSet::new();
-        Self { mesh, layers: u64::MAX, microbatches: u64::MAX, keeps_related: true, single }
+        let (layers, microbatches) = (u64::MAX, u64::MAX);
+        let splits_pipelines = false;
+        Self { mesh, layers, microbatches, keeps_related: true, single, splits_pipelines }
     }
 
     /// The number of layers or microbatches of a block that are run; of a pipeline that many layers
@@ -212,6 +233,17 @@ impl Part {
             _ => (*count).min(self.layers),
         }
     }
+}
+
+/// The number of microbatches that are run of so many: as few as divide them.
+fn few(microbatches: u64) -> u64 {
+    (2..=microbatches).find(|&few| microbatches.is_multiple_of(few)).unwrap_or(1)
+}
+
+/// The batches that pipelines split, and the number of microbatches that are run.
+fn pipelined(plan: &Plan) -> Vec<(DimId, u64)> {
+    let pipelines = plan.program.repeats.iter().filter_map(|repeat| repeat.pipeline.as_ref());
+    pipelines.map(|pipeline| (pipeline.batch, few(pipeline.microbatches))).collect()
 }
 
 /// The stages of a pipeline that are run on a mesh.
@@ -251,7 +283,9 @@ pub(crate) fn padded_sizes(plan: &Plan) -> IndexVec<DimId, u64> {
 /// The plan at the smallest sizes that keep every split, blocks included, on `most` devices if that
 /// is possible.
 pub(crate) fn small(plan: &Plan, most: u64) -> Plan {
-    let Some((part, scaled)) = smallest(&plan.program, plan, most) else { return plan.clone() };
+    let Some((part, scaled)) = smallest(&plan.program, plan, most, true) else {
+        return plan.clone();
+    };
     let scaled = scaled.plan.program;
     let mut small = plan.clone();
     let program = &mut small.program;
@@ -259,7 +293,7 @@ pub(crate) fn small(plan: &Plan, most: u64) -> Plan {
     for (block, repeat) in program.repeats.iter_mut_enumerated() {
         repeat.count = part.iterations(&plan.program, block);
         if let Some(pipeline) = &mut repeat.pipeline {
-            pipeline.microbatches = pipeline.microbatches.min(part.microbatches);
+            pipeline.microbatches = few(pipeline.microbatches);
         }
     }
     reduce_stages(program, &scaled.mesh);

@@ -24,16 +24,15 @@ Write instead:
     Code {
         code: NOT_EXPORTED,
         name: "not-exported",
-        page:
-            "`export` cannot write a part of the plan in the framework's own operations yet: the \
-            stages of a pipeline, dimensions that are padded, arguments of partial maxima.
+        page: "`export` cannot write a part of the plan in the framework's own operations yet: \
+            dimensions that are padded, arguments of partial maxima.
 
 Triggered by:
 
-    shardwise export jax tests/programs/pipelines/1f1b.shard
+    shardwise export jax tests/programs/renamed-padded.shard
 
 Run the plan from its JSON instead, which says everything that is needed:
 
-    shardwise plan tests/programs/pipelines/1f1b.shard --format json",
+    shardwise plan tests/programs/renamed-padded.shard --format json",
     },
 ];

@@ -15,6 +15,9 @@ pub(super) struct Expressions<'p> {
     pub(super) helpers: IndexSet<&'static str>,
     /// Values whose offset depends on sizes: it is a field of these.
     pub(super) offsets: &'p IndexSet<String>,
+    /// Inside the stages of a pipeline, the name of the sizes of a microbatch, and the dimensions
+    /// that are shorter there.
+    pub(super) rows: Option<(String, IndexSet<String>)>,
 }
 
 /// The place of a dimension.
@@ -61,7 +64,9 @@ impl Expressions<'_> {
 
     /// The length of a device's block along a dimension.
     pub(super) fn length(&mut self, of: &TensorJson, dim: &str) -> String {
-        let size = format!("n.{}", identifier(dim));
+        let sizes = self.rows.as_ref().filter(|(_, rows)| rows.contains(dim));
+        let sizes = sizes.map_or("n", |(sizes, _)| sizes);
+        let size = format!("{sizes}.{}", identifier(dim));
         let split = &of.dims[number_of(of, dim)].axes;
         if self.is_whole(split) {
             return size;
@@ -317,19 +322,27 @@ impl Expressions<'_> {
         chosen_einsum(step, dim, (&of[0], &hot))
     }
 
-    /// Rows replaced, where no two rows go to the same place of the array.
+    /// Rows replaced: of several for one place of the array, the last one stays.
     fn update(&mut self, step: &StepJson, dim: &str, of: &[String]) -> Result {
         let (array, ids, rows) = (&step.operands[0], &step.operands[1], &step.operands[2]);
         let known = names(array);
-        if names(ids).iter().chain(&names(rows)).any(|other| !known.contains(other)) {
-            return unsupported(&step.value, "an update of several rows at once");
+        let others = |of| names(of).into_iter().filter(|other| !known.contains(other));
+        let several: Vec<&str> = others(ids).collect();
+        if several.len() > 1 || others(rows).any(|other| !several.contains(&other)) {
+            return unsupported(&step.value, "an update of rows along several dimensions");
         }
         let hot = self.one_hot(&of[1], array, dim);
         let place: Vec<&str> = names(ids).into_iter().chain([dim]).collect();
-        let order = names(&step.result);
+        let result = names(&step.result);
+        let array = aligned(&of[0], &known, &result);
+        let order: Vec<&str> = several.iter().copied().chain(result).collect();
         let hot = aligned(&hot, &place, &order);
         let rows = aligned(&of[2], &names(rows), &order);
-        Ok(format!("jnp.where({hot} != 0, {rows}, {})", aligned(&of[0], &known, &order)))
+        if several.is_empty() {
+            return Ok(format!("jnp.where({hot} != 0, {rows}, {array})"));
+        }
+        self.helper("update_rows");
+        Ok(format!("update_rows({array}, {hot}, {rows})"))
     }
 }
 

@@ -8,7 +8,7 @@
 use indexmap::{IndexMap, IndexSet};
 
 use super::super::json::{NodeJson, Operation, PlanJson, StepJson, TensorJson};
-use super::{Result, communication, unsupported};
+use super::communication;
 
 /// A value in one of its shardings.
 pub(super) type Key = (String, String);
@@ -22,6 +22,17 @@ pub(super) enum Exit {
     Last,
     /// Their sum.
     Sum,
+}
+
+impl Exit {
+    /// As a part of names.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Last => "last",
+            Self::Sum => "total",
+        }
+    }
 }
 
 /// A run of a block.
@@ -50,14 +61,14 @@ pub(super) struct Flow<'p> {
 }
 
 impl<'p> Flow<'p> {
-    pub(super) fn of(plan: &'p PlanJson, whole: bool) -> Result<Self> {
+    pub(super) fn of(plan: &'p PlanJson, whole: bool) -> Self {
         let paths = vec![Vec::new(); plan.steps.len()];
         let (made, last_read) = (IndexMap::new(), IndexMap::new());
         let mut flow = Self { plan, whole, loops: Vec::new(), paths, made, last_read };
         flow.find_loops(&plan.body, &[]);
         flow.find_made();
-        flow.find_reads()?;
-        Ok(flow)
+        flow.find_reads();
+        flow
     }
 
     /// The key of a value in its sharding.
@@ -100,7 +111,7 @@ impl<'p> Flow<'p> {
         }
     }
 
-    fn find_reads(&mut self) -> Result<()> {
+    fn find_reads(&mut self) {
         for (number, step) in self.plan.steps.iter().enumerate() {
             if self.is_nothing(step) {
                 continue;
@@ -114,57 +125,51 @@ impl<'p> Flow<'p> {
                 let key = self.key(operand);
                 self.last_read.insert(key.clone(), number);
                 let path = self.paths[number].clone();
-                self.read(&key, number, &path, exit)?;
+                self.read(&key, number, &path, exit);
             }
         }
         let never = self.plan.steps.len();
         for output in &self.plan.outputs {
             let key = self.key(&output.tensor);
             self.last_read.insert(key.clone(), never);
-            self.read(&key, never, &[], Exit::All)?;
+            self.read(&key, never, &[], Exit::All);
         }
         for yielded in self.plan.blocks.iter().flat_map(|block| &block.yields) {
             let key = self.key(&yielded.tensor);
             self.last_read.insert(key, never);
         }
-        Ok(())
     }
 
-    /// Whether a value is declared once for each layer of a block.
-    fn layers_of(&self, value: &str) -> Option<usize> {
+    /// The blocks whose layers have one each of a declared value.
+    fn layers_of(&self, value: &str) -> Option<Vec<usize>> {
         let declared = self.plan.values.iter().find(|other| other.value == value)?;
-        declared.block.filter(|_| declared.role.is_some()).map(|block| self.forward(block))
+        let block = declared.block.filter(|_| declared.role.is_some())?;
+        let loops = super::sizes::loops(self.plan, block).into_iter();
+        Some(loops.map(|block| self.forward(block)).collect())
     }
 
     /// A read of a value by step `number` in the loops of `path`.
-    fn read(&mut self, key: &Key, number: usize, path: &[usize], exit: Exit) -> Result<()> {
+    fn read(&mut self, key: &Key, number: usize, path: &[usize], exit: Exit) {
         let from = self.made.get(key).and_then(|all| all.iter().rev().find(|&&it| it < number));
         let Some(&from) = from else {
             if let Some(layers) = self.layers_of(&key.0) {
-                self.enter(key, None, path, &[layers]);
+                self.enter(key, None, path, &layers);
             }
-            return Ok(());
+            return;
         };
         let from = self.paths[from].clone();
         let common = from.iter().zip(path).take_while(|(a, b)| a == b).count();
         let (left, entered) = (&from[common..], &path[common..]);
         if left.is_empty() {
-            return Ok(());
+            return;
         }
         let shared: Vec<usize> =
             left.iter().map(|&of| self.forward(self.loops[of].block)).collect();
-        let reads: Vec<usize> =
-            entered.iter().map(|&of| self.forward(self.loops[of].block)).collect();
-        let is_all = |block: &usize| exit == Exit::All || reads.contains(block);
-        if shared.iter().filter(|block| is_all(block)).count() > 1 {
-            return unsupported(&key.0, "a value that leaves two loops at once");
-        }
         for &of in left {
             self.loops[of].leaving.insert((key.clone(), exit));
         }
         let path = entered.to_vec();
         self.enter(key, Some(exit), &path, &shared);
-        Ok(())
     }
 
     fn enter(&mut self, key: &Key, exit: Option<Exit>, path: &[usize], layers: &[usize]) {

@@ -1,15 +1,14 @@
 //! The module around the functions: sizes, mesh, specs, and a `main` that compares.
 
-use std::fmt::Write as _;
-
 use indexmap::IndexSet;
 
-use super::super::json::{Operation, PlanJson, StepJson, TensorJson, ValueJson};
+use super::super::json::{PlanJson, TensorJson, ValueJson};
 use super::body::Writer;
-use super::expression::{jax_dtype, offset_name};
+use super::expression::jax_dtype;
 use super::layout;
 use super::names::identifier;
-use super::{Result, unsupported};
+use super::sizes::{block_field, count_name, loops};
+use super::{Result, phases, sizes, unsupported};
 
 /// Helper functions, in the order in which they are written.
 const HELPERS: &[(&str, &str)] = &[
@@ -19,6 +18,9 @@ const HELPERS: &[(&str, &str)] = &[
     ("relabel", include_str!("helpers/relabel.py")),
     ("roll", include_str!("helpers/roll.py")),
     ("microbatches", include_str!("helpers/microbatches.py")),
+    ("layer_slots", include_str!("helpers/layer_slots.py")),
+    ("run_stages", include_str!("helpers/run_stages.py")),
+    ("sum_of_layers", include_str!("helpers/sum_of_layers.py")),
     ("joined", include_str!("helpers/joined.py")),
     ("pull_back", include_str!("helpers/pull_back.py")),
     ("adam_step", include_str!("helpers/adam_step.py")),
@@ -26,45 +28,38 @@ const HELPERS: &[(&str, &str)] = &[
     ("rms_norm", include_str!("helpers/rms_norm.py")),
     ("one_hot", include_str!("helpers/one_hot.py")),
     ("take_rows", include_str!("helpers/take_rows.py")),
+    ("update_rows", include_str!("helpers/update_rows.py")),
     ("pad", include_str!("helpers/pad.py")),
     ("top_k", include_str!("helpers/top_k.py")),
     ("route", include_str!("helpers/route.py")),
 ];
 
-/// The field of the trip count of a block.
-pub(super) fn count_name(plan: &PlanJson, block: usize) -> String {
-    let of = &plan.blocks[block];
-    if let Some(forward) = of.reverses {
-        return count_name(plan, forward);
-    }
-    let is_dim = plan.dims.iter().any(|dim| dim.dim == of.name);
-    let earlier =
-        plan.blocks[..block].iter().any(|other| other.name == of.name && other.reverses.is_none());
-    let number = if earlier { format!("_{block}") } else { String::new() };
-    let word = match (of.microbatches, is_dim) {
-        (true, _) => format!("{}_microbatches", of.name),
-        (false, true) => format!("{}_layers", of.name),
-        (false, false) => of.name.clone(),
-    };
-    identifier(&(word + &number))
-}
-
 /// The module of a plan.
 pub(super) fn module(plan: &PlanJson, small: &PlanJson) -> Result {
     supported(plan)?;
-    let offsets = offsets(plan, small);
-    let (step, expressions) = Writer::new(plan, false, &offsets)?.body()?;
+    let offsets = sizes::offsets(plan, small);
+    let by_phase = phases::split(plan);
+    let (step, expressions) = Writer::new(&by_phase, false, &offsets).body()?;
     let mut helpers = expressions.helpers;
-    let (reference, expressions) = Writer::new(plan, true, &offsets)?.body()?;
+    let (reference, expressions) = Writer::new(plan, true, &offsets).body()?;
     helpers.extend(expressions.helpers);
+    let is_staged = plan.blocks.iter().any(|block| block.pipeline.is_some());
+    if is_staged {
+        helpers.insert("layer_slots");
+    }
     let mut text = head(plan);
-    text += &sizes(plan, small, &offsets);
+    text += &sizes::sizes(plan, small, &offsets);
     text += &specs(plan);
     text += &helper_text(&helpers);
     text += "\n\ndef device_step(n, given):\n";
     text += "    \"\"\"What each device runs, on its blocks of the arrays.\"\"\"\n";
     text += &step;
     text += include_str!("helpers/sharded_step.py");
+    text += if is_staged {
+        include_str!("helpers/placed_staged.py")
+    } else {
+        include_str!("helpers/placed.py")
+    };
     text += "\n\ndef reference(n, given):\n";
     text += "    \"\"\"The same on complete arrays, for comparison.\"\"\"\n";
     text += &reference;
@@ -74,9 +69,6 @@ pub(super) fn module(plan: &PlanJson, small: &PlanJson) -> Result {
 
 /// Why a plan cannot be written yet.
 fn supported(plan: &PlanJson) -> Result<()> {
-    if let Some(block) = plan.blocks.iter().find(|block| block.pipeline.is_some()) {
-        return unsupported("", format!("the pipeline of `{}`", block.name));
-    }
     let tensors = plan.steps.iter().flat_map(|step| step.operands.iter().chain([&step.result]));
     let given = plan.values.iter().filter_map(|value| value.given.as_ref());
     let padded = |dim: &str| {
@@ -121,62 +113,16 @@ fn head(plan: &PlanJson) -> String {
     )
 }
 
-fn sizes(plan: &PlanJson, small: &PlanJson, offsets: &IndexSet<String>) -> String {
-    let mesh = |plan: &PlanJson| {
-        let axes = plan.mesh.iter().map(|axis| format!("{:?}: {}", axis.axis, axis.size));
-        axes.collect::<Vec<_>>().join(", ")
-    };
-    let mut text = layout::line(0, &format!("MESH = {{{}}}", mesh(plan)));
-    text += &layout::line(0, &format!("SMALL_MESH = {{{}}}", mesh(small)));
-    text += "\n\nclass Sizes(NamedTuple):\n    \"\"\"The sizes of the plan.\"\"\"\n\n";
-    for (name, size) in fields(plan, offsets) {
-        let _ = writeln!(text, "    {name}: int = {size}");
-    }
-    if fields(plan, offsets).is_empty() {
-        text += "    pass\n";
-    }
-    let small: Vec<String> =
-        fields(small, offsets).iter().map(|(name, size)| format!("{name}={size}")).collect();
-    text + "\n\n# The smallest sizes that the plan's shardings divide.\n"
-        + &layout::line(0, &format!("SMALL = Sizes({})", small.join(", ")))
-}
-
-/// The offset of a step, if it has one.
-fn offset(step: &StepJson) -> Option<u64> {
-    match step.operation.as_ref()? {
-        Operation::Window { start, .. } | Operation::Pad { start, .. } => Some(*start),
-        Operation::Roll { distance, .. } => Some(*distance),
-        _ => None,
-    }
-}
-
-/// Values that are made with another offset at small sizes.
-fn offsets(plan: &PlanJson, small: &PlanJson) -> IndexSet<String> {
-    let pairs = plan.steps.iter().zip(&small.steps);
-    let moved = pairs.filter(|(a, b)| offset(a) != offset(b));
-    moved.map(|(step, _)| step.value.clone()).collect()
-}
-
-/// Sizes of dimensions, trip counts, and offsets.
-fn fields(plan: &PlanJson, offsets: &IndexSet<String>) -> Vec<(String, u64)> {
-    let dims = plan.dims.iter().map(|dim| (identifier(&dim.dim), dim.size));
-    let forward = plan.blocks.iter().enumerate().filter(|(_, block)| block.reverses.is_none());
-    let counts = forward.map(|(id, block)| (count_name(plan, id), block.count));
-    let moved = plan.steps.iter().filter(|step| offsets.contains(&step.value));
-    let moved = moved.filter_map(|step| Some((offset_name(&step.value), offset(step)?)));
-    dims.chain(counts).chain(moved).collect()
-}
-
 fn specs(plan: &PlanJson) -> String {
     let declared = plan.values.iter().filter(|value| value.given.is_some());
     let mut text = "\n# How arguments are sharded".to_owned();
     if plan.values.iter().any(|value| value.role.is_some() && value.block.is_some()) {
-        text += "; those of layers have one more dimension, the first";
+        text += "; those of layers have one more dimension for each loop, the first";
     }
     text += ".\nIN_SPECS = {\n";
     for value in declared.clone() {
         if let Some(given) = &value.given {
-            text += &layout::line(4, &format!("{:?}: {},", value.value, spec(value, given)));
+            text += &layout::line(4, &format!("{:?}: {},", value.value, spec(plan, value, given)));
         }
     }
     text += "}\nOUT_SPECS = {\n";
@@ -184,8 +130,10 @@ fn specs(plan: &PlanJson) -> String {
     for output in &plan.outputs {
         let value = plan.values.iter().find(|value| value.value == output.tensor.value);
         if let Some(value) = value.filter(|value| written.insert(value.value.clone())) {
-            text +=
-                &layout::line(4, &format!("{:?}: {},", value.value, spec(value, &output.tensor)));
+            text += &layout::line(
+                4,
+                &format!("{:?}: {},", value.value, spec(plan, value, &output.tensor)),
+            );
         }
     }
     text += "}\n\n# Outputs that are still to be summed, over the first dimensions.\n";
@@ -200,12 +148,44 @@ fn specs(plan: &PlanJson) -> String {
     for value in declared {
         text += &layout::line(4, &format!("{:?}: ({}),", value.value, argument(plan, value)));
     }
-    text + "}\n"
+    text + "}\n" + &staged(plan)
+}
+
+/// The block around a block whose layers are on stages.
+fn on_stages(plan: &PlanJson, block: usize) -> Option<usize> {
+    loops(plan, block).into_iter().find(|&block| plan.blocks[block].pipeline.is_some())
+}
+
+/// The values of layers that are on stages, and the fields that say which layers each has.
+fn staged(plan: &PlanJson) -> String {
+    let of_stages =
+        |value: &&ValueJson| value.block.is_some_and(|block| on_stages(plan, block).is_some());
+    let is_output =
+        |value: &ValueJson| plan.outputs.iter().any(|it| it.tensor.value == value.value);
+    let values = plan.values.iter().filter(of_stages);
+    let values = values.filter(|value| value.given.is_some() || is_output(value));
+    let lines: String = values
+        .filter_map(|value| {
+            let field = block_field(plan, on_stages(plan, value.block?)?, "chunks");
+            Some(layout::line(4, &format!("{:?}: {field:?},", value.value)))
+        })
+        .collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\n# The chunks of layers of what is sharded over stages: by these, not in order.\n\
+         STAGED = {{\n{lines}}}\n"
+    )
 }
 
 /// `P("X", None)`, with a dimension for layers, and one for each pending axis.
-fn spec(value: &ValueJson, of: &TensorJson) -> String {
-    let layers = value.block.map(|_| "None".to_owned());
+fn spec(plan: &PlanJson, value: &ValueJson, of: &TensorJson) -> String {
+    let layers = value.block.map(|block| loops(plan, block)).unwrap_or_default();
+    let layers = layers.into_iter().map(|block| match &plan.blocks[block].pipeline {
+        Some(stages) => format!("{:?}", stages.axis),
+        None => "None".to_owned(),
+    });
     let pending = of.unreduced.iter().map(|axis| format!("{axis:?}"));
     let dims = of.dims.iter().map(|dim| match dim.axes.as_slice() {
         [] => "None".to_owned(),
@@ -219,9 +199,10 @@ fn spec(value: &ValueJson, of: &TensorJson) -> String {
 }
 
 fn argument(plan: &PlanJson, value: &ValueJson) -> String {
-    let layers = value.block.map(|block| count_name(plan, block));
+    let layers = value.block.map(|block| loops(plan, block)).unwrap_or_default();
+    let layers = layers.into_iter().map(|block| count_name(plan, block));
     let dims = value.dims.iter().map(|dim| identifier(dim));
-    let names: Vec<String> = layers.into_iter().chain(dims).map(|dim| format!("{dim:?}")).collect();
+    let names: Vec<String> = layers.chain(dims).map(|dim| format!("{dim:?}")).collect();
     let pending = value.given.iter().flat_map(|given| &given.unreduced);
     let pending: Vec<String> = pending.map(|axis| format!("{axis:?}")).collect();
     let dtype = jax_dtype(&value.dtype);

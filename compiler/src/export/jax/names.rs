@@ -51,6 +51,7 @@ const TAKEN: &[&str] = &[
     "given_part",
     "last",
     "kept",
+    "sums",
 ];
 
 /// The identifier closest to a name: `x.in` becomes `x_in`.

@@ -8,8 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::json::{NodeJson, PlanJson, TensorJson, ValueJson};
+use super::super::json::{PlanJson, TensorJson, ValueJson};
 use super::layout;
+use super::sizes::loops;
 
 /// The dictionaries of the module: the role of their values, their name, and what they are.
 const ROLES: [(&str, &str, &str); 3] = [
@@ -87,27 +88,9 @@ fn axes(plan: &PlanJson, value: &ValueJson, tensor: &TensorJson) -> Vec<Axis> {
     loops.chain(dims).collect()
 }
 
-/// The layers around a block and its own, the outermost first.
-fn loops(plan: &PlanJson, block: usize) -> Vec<usize> {
-    let mut found = path(&plan.body, block).unwrap_or_else(|| vec![block]);
-    found.retain(|&block| !plan.blocks[block].microbatches);
-    found
-}
-
-/// The blocks around a block, and itself.
-fn path(body: &[NodeJson], wanted: usize) -> Option<Vec<usize>> {
-    body.iter().find_map(|node| match node {
-        NodeJson::Block { block, .. } if *block == wanted => Some(vec![wanted]),
-        NodeJson::Block { block, body } => {
-            path(body, wanted).map(|inner| [vec![*block], inner].concat())
-        }
-        NodeJson::Step(_) => None,
-    })
-}
-
 /// The logical name of the layers of a block.
 fn layers(plan: &PlanJson, block: usize) -> String {
-    super::module::count_name(plan, block)
+    super::sizes::count_name(plan, block)
 }
 
 /// The stage axis that splits layers, where stages have neighbouring layers, all as many.

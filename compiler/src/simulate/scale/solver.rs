@@ -44,6 +44,8 @@ pub(super) struct Solver<'p> {
     pub(super) keeps_related: bool,
     /// Dimensions that have one element, if relations allow that.
     pub(super) single: &'p BTreeSet<DimId>,
+    /// Batches whose microbatches, so many, are divided as they are.
+    pub(super) pipelined: Vec<(DimId, u64)>,
 }
 
 /// A relation of sizes.
@@ -309,7 +311,9 @@ impl Solver<'_> {
             Vec::new()
         };
         lists.extend(through.iter().map(AxisList::as_slice));
-        let unit = lists.iter().map(|axes| self.parts(axes)).fold(1, lcm);
+        let microbatches = self.pipelined.iter().filter(|(dim, _)| members.contains(dim));
+        let microbatches = microbatches.map(|(_, count)| *count).max().unwrap_or(1);
+        let unit = lists.iter().map(|axes| self.parts(axes)).fold(1, lcm) * microbatches;
         let whole = lists.iter().find(|axes| is_factor && count(self.mesh, axes) == own);
         let is_fresh = |size: &u64| !(earlier.contains(size) || is_factor && *size == unit);
         let alike = || like(own, unit).filter(|&size| size > 1 && size >= least);

@@ -26,7 +26,7 @@ def main():
     jax.config.update("jax_enable_x64", True)
     mesh = jax.make_mesh(tuple(SMALL_MESH.values()), tuple(SMALL_MESH))
     given = small_arguments(SMALL)
-    found = sharded_step(mesh, SMALL)(placed(mesh, given))
+    found = by_layer(sharded_step(mesh, SMALL)(placed(mesh, given, SMALL)), SMALL)
     expected = jax.jit(partial(reference, SMALL))(complete(given))
     for name, value in expected.items():
         parts = tuple(range(len(PENDING.get(name, ()))))

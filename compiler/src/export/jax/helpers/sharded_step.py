@@ -10,9 +10,3 @@ def sharded_step(mesh, n=Sizes()):
         check_vma=False,
     )
     return jax.jit(step)
-
-
-def placed(mesh, given):
-    """Arguments on a mesh, each sharded as the plan wants it."""
-    specs = {name: NamedSharding(mesh, IN_SPECS[name]) for name in given}
-    return {name: jax.device_put(x, specs[name]) for name, x in given.items()}

@@ -1,0 +1,73 @@
+"""Uses the installed package as its users do: run by the tests in a fresh virtual environment.
+
+    check_wheel.py PROGRAM.shard
+"""
+
+import sys
+from importlib import metadata, resources
+from pathlib import Path
+
+import shardwise
+
+UNKNOWN = """\
+hardware tpu-v5p
+mesh X=4
+dim B=8, D=4
+input x[B_X, D]
+y = x *D W
+output y
+"""
+
+
+def raised(source: str) -> shardwise.ProgramError:
+    try:
+        shardwise.plan(source)
+    except shardwise.ProgramError as error:
+        return error
+    raise AssertionError("no error")
+
+
+def main(path: str) -> None:
+    plan: shardwise.Plan = shardwise.plan(Path(path))
+    assert str(plan).startswith("plan\n"), plan
+    assert plan.json["schema"] == "shardwise.plan/2" and plan.json["program"] == "fsdp_tp"
+    assert plan.mesh == {"X": 16, "Y": 4}
+    kinds = [step.kind for step in plan.steps]
+    assert kinds.count("all_gather") == 3 and kinds.count("reduce_scatter") == 1, kinds
+    assert str(shardwise.plan(str(plan))) == str(plan), "a plan is a program"
+
+    # Options are those of the command.
+    small = shardwise.plan(path, mesh={"X": 4, "Y": 2}, hardware="h100")
+    assert small.mesh == {"X": 4, "Y": 2} and small.json["hardware"] == "h100"
+    assert small.cost["scheduled_s"] != plan.cost["scheduled_s"]
+
+    # Notebooks show a table.
+    table = plan._repr_html_()
+    assert table.count("<tr>") == len(plan.steps) + 1 and "AllGather" in table, table
+
+    # Errors have a code, a message and a span.
+    error = raised(UNKNOWN)
+    assert error.code == "SW101" and error.message == "`W` is not defined", error
+    span = error.span
+    assert span is not None and UNKNOWN[span.start : span.end] == "W", span
+    assert (span.line, span.column) == (5, 10), span
+    assert [finding.code for finding in shardwise.check(UNKNOWN)] == ["SW101"]
+    try:
+        shardwise.plan(Path("nowhere.shard"))
+    except shardwise.ToolError as missing:
+        assert "nowhere.shard" in str(missing), missing
+    else:
+        raise AssertionError("no error")
+
+    assert shardwise.cost(path)["schema"].startswith("shardwise.cost/")
+    module = shardwise.to_jax(plan)
+    compile(module, "exported.py", "exec")
+    assert "def device_step" in module
+
+    assert resources.files("shardwise").joinpath("py.typed").is_file()
+    assert metadata.version("shardwise")
+    print("the package works")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

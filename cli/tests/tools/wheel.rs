@@ -1,0 +1,63 @@
+//! The wheel that `pip install` gets: built by maturin, installed into a fresh virtual environment,
+//! and used there.
+//!
+//! Cargo has built the command by then, so that maturin only packs it. `SHARDWISE_WHEEL_PROFILE`
+//! names the profile that it was built in; a user's wheel is built in `release`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{empty_folder, root, text};
+use crate::require;
+
+/// Runs a command, which must succeed; what it printed.
+fn run(command: &mut Command) -> String {
+    let output = command.output().expect("the command starts");
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Builds the wheel into a folder.
+fn wheel(folder: &Path) -> PathBuf {
+    let profile = std::env::var("SHARDWISE_WHEEL_PROFILE").unwrap_or_else(|_| "dev".to_owned());
+    run(Command::new("maturin")
+        .args(["build", "--locked", "--quiet", "--profile", &profile, "--out"])
+        .arg(folder)
+        .args(["--manifest-path", "cli/Cargo.toml"])
+        .current_dir(root()));
+    let mut files = std::fs::read_dir(folder).expect("the folder is there");
+    files.next().expect("a wheel was written").expect("it can be read").path()
+}
+
+/// Python in a fresh virtual environment with the wheel.
+fn installed(folder: &Path) -> Command {
+    let wheel = wheel(&folder.join("dist"));
+    let environment = folder.join("environment");
+    run(Command::new("python3").args(["-m", "venv"]).arg(&environment));
+    let python = environment.join("bin/python");
+    let pip = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"];
+    run(Command::new(&python).args(pip).arg(wheel));
+    let mut command = Command::new(python);
+    command.current_dir(folder).env_remove("PYTHONPATH");
+    command
+}
+
+#[test]
+fn a_wheel_has_the_command_and_a_typed_module() {
+    require(&["python3", "maturin", "mypy"]);
+    let folder = empty_folder("wheel");
+    let mut python = installed(&folder);
+    let program = root().join("tests/programs/fsdp_tp.shard");
+    // Beside the sources it would find these, and not the package that is installed.
+    let script = folder.join("check_wheel.py");
+    std::fs::copy(root().join("cli/python/check_wheel.py"), &script).expect("it can be copied");
+    let printed = run(python.arg(&script).arg(program));
+    assert_eq!(printed, "the package works\n");
+    let typed = run(Command::new("mypy")
+        .args(["--strict", "--no-incremental", "--python-executable"])
+        .arg(folder.join("environment/bin/python"))
+        .arg(script)
+        .arg(root().join("cli/python/shardwise"))
+        .current_dir(&folder));
+    assert!(typed.starts_with("Success"), "{typed}");
+}

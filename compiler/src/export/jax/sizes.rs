@@ -1,0 +1,109 @@
+//! The sizes of a module: of dimensions, trip counts, the stages of pipelines, and offsets, each a
+//! field, so that the same functions run at the plan's sizes and at small ones.
+
+use indexmap::IndexSet;
+
+use super::super::json::{NodeJson, Operation, PlanJson, StepJson};
+use super::expression::offset_name;
+use super::layout;
+use super::names::identifier;
+
+/// The field of the trip count of a block.
+pub(super) fn count_name(plan: &PlanJson, block: usize) -> String {
+    let of = &plan.blocks[block];
+    let is_dim = plan.dims.iter().any(|dim| dim.dim == of.name);
+    match (of.microbatches, is_dim) {
+        (true, _) => block_field(plan, block, "microbatches"),
+        (false, true) => block_field(plan, block, "layers"),
+        (false, false) => block_field(plan, block, ""),
+    }
+}
+
+/// A field of a block; of its forward block for one that reverses another.
+pub(super) fn block_field(plan: &PlanJson, block: usize, word: &str) -> String {
+    let of = &plan.blocks[block];
+    if let Some(forward) = of.reverses {
+        return block_field(plan, forward, word);
+    }
+    let earlier =
+        plan.blocks[..block].iter().any(|other| other.name == of.name && other.reverses.is_none());
+    let number = if earlier { block.to_string() } else { String::new() };
+    let words = [of.name.as_str(), word, &number];
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    identifier(&words.join("_"))
+}
+
+/// The layers around a block and its own, the outermost first.
+pub(super) fn loops(plan: &PlanJson, block: usize) -> Vec<usize> {
+    let mut found = path(&plan.body, block).unwrap_or_else(|| vec![block]);
+    found.retain(|&block| !plan.blocks[block].microbatches);
+    found
+}
+
+/// The blocks around a block, and itself.
+fn path(body: &[NodeJson], wanted: usize) -> Option<Vec<usize>> {
+    body.iter().find_map(|node| match node {
+        NodeJson::Block { block, .. } if *block == wanted => Some(vec![wanted]),
+        NodeJson::Block { block, body } => {
+            path(body, wanted).map(|inner| [vec![*block], inner].concat())
+        }
+        NodeJson::Step(_) => None,
+    })
+}
+
+/// The sizes of the plan, and the small ones.
+pub(super) fn sizes(plan: &PlanJson, small: &PlanJson, offsets: &IndexSet<String>) -> String {
+    let mesh = |plan: &PlanJson| {
+        let axes = plan.mesh.iter().map(|axis| format!("{:?}: {}", axis.axis, axis.size));
+        axes.collect::<Vec<_>>().join(", ")
+    };
+    let mut text = layout::line(0, &format!("MESH = {{{}}}", mesh(plan)));
+    text += &layout::line(0, &format!("SMALL_MESH = {{{}}}", mesh(small)));
+    text += "\n\nclass Sizes(NamedTuple):\n    \"\"\"The sizes of the plan.\"\"\"\n\n";
+    for [name, kind, size] in fields(plan, offsets) {
+        text += &layout::line(4, &format!("{name}: {kind} = {size}"));
+    }
+    if fields(plan, offsets).is_empty() {
+        text += "    pass\n";
+    }
+    let small: Vec<String> =
+        fields(small, offsets).iter().map(|[name, _, size]| format!("{name}={size}")).collect();
+    text + "\n\n# The smallest sizes that the plan's shardings divide.\n"
+        + &layout::line(0, &format!("SMALL = Sizes({})", small.join(", ")))
+}
+
+/// The offset of a step, if it has one.
+fn offset(step: &StepJson) -> Option<u64> {
+    match step.operation.as_ref()? {
+        Operation::Window { start, .. } | Operation::Pad { start, .. } => Some(*start),
+        Operation::Roll { distance, .. } => Some(*distance),
+        _ => None,
+    }
+}
+
+/// Values that are made with another offset at small sizes.
+pub(super) fn offsets(plan: &PlanJson, small: &PlanJson) -> IndexSet<String> {
+    let pairs = plan.steps.iter().zip(&small.steps);
+    let moved = pairs.filter(|(a, b)| offset(a) != offset(b));
+    moved.map(|(step, _)| step.value.clone()).collect()
+}
+
+/// Sizes of dimensions, trip counts, stages, and offsets: name, type and value.
+fn fields(plan: &PlanJson, offsets: &IndexSet<String>) -> Vec<[String; 3]> {
+    let number = |name: String, size: u64| [name, "int".to_owned(), size.to_string()];
+    let dims = plan.dims.iter().map(|dim| number(identifier(&dim.dim), dim.size));
+    let forward = plan.blocks.iter().enumerate().filter(|(_, block)| block.reverses.is_none());
+    let counts = forward.clone().map(|(id, block)| number(count_name(plan, id), block.count));
+    let staged = forward.filter_map(|(id, block)| Some((id, block.pipeline.as_ref()?)));
+    let staged = staged.flat_map(|(id, stages)| {
+        let chunks = block_field(plan, id, "chunks");
+        let microbatches = block_field(plan, id, "microbatches");
+        [
+            number(microbatches, stages.microbatches),
+            [chunks, "tuple".to_owned(), super::stages::chunks(stages)],
+        ]
+    });
+    let moved = plan.steps.iter().filter(|step| offsets.contains(&step.value));
+    let moved = moved.filter_map(|step| Some(number(offset_name(&step.value), offset(step)?)));
+    dims.chain(counts).chain(staged).chain(moved).collect()
+}
