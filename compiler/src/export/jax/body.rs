@@ -1,4 +1,4 @@
-//! Functions: the steps of a plan as assignments, and its loops as `lax.scan`.
+//! Functions: the steps of a plan as assignments.
 
 use indexmap::{IndexMap, IndexSet};
 
