@@ -341,6 +341,8 @@ class Plan:
             return parts[-1]
         if operation["kind"] == "total":
             return [sum(copies) for copies in zip(*parts)]
+        if operation["kind"] == "stack":
+            return self.stack(operation, operand, result, parts)
         joined = []
         for device, blocks in zip(self.devices, zip(*parts)):
             lengths = self.lengths(result, device)
@@ -352,6 +354,18 @@ class Plan:
                 batch[tuple(rows)] = reordered(block, renamed, result.dims)
             joined.append(batch)
         return joined
+
+    def stack(self, operation, operand, result, parts):
+        """The values of all steps in order; those of a reversed scan come last first."""
+        block = self.values[operand.value]["block"]
+        parts = parts if self.forward(block) == block else parts[::-1]
+        of, to = operation.get("from"), operation["to"]
+        dims = [to if d == of else d for d in operand.dims] if of else [to, *operand.dims]
+        stacked = []
+        for blocks in zip(*parts):
+            rows = [reordered(b if of else b[None], dims, result.dims) for b in blocks]
+            stacked.append(np.concatenate(rows, result.dims.index(to)))
+        return stacked
 
     def roll(self, operand, result, operation):
         place = operand.dims.index(operation["dim"])
@@ -368,7 +382,7 @@ class Plan:
         stage = self.stage(result.value, copy)
         if kind == "carry":
             blocks = self.carry(block, operands[0], result)
-        elif kind in ("last", "total", "join"):
+        elif kind in ("last", "total", "join", "stack"):
             blocks = self.leave(operation, operands[0], result)
         elif kind == "roll":
             blocks = self.roll(operands[0], result, operation)
@@ -634,6 +648,14 @@ class Local:
         rows = [slice(None)] * block.ndim
         rows[self.operands[0].dims.index(of)] = slice(number, None, apart)
         return self.ordered(block[tuple(rows)], self.renamed())
+
+    def chunk(self, block):
+        value = self.result.value
+        number = self.plan.at[self.plan.forward(self.plan.values[value]["block"])]
+        if to := self.operation.get("to"):
+            return self.cut(block, number * self.plan.dims[to], to)
+        of, dims = self.operation["from"], self.operands[0].dims
+        return self.ordered(np.take(block, number, dims.index(of)), [d for d in dims if d != of])
 
     def along(self, block):
         dims, of, to = self.operands[0].dims, self.operation["from"], self.operation["to"]

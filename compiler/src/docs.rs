@@ -43,6 +43,7 @@ topics! {
     "notation": "how names, sizes and lines are written",
     "operations": "operations beyond products, and every function",
     "repeat": "layers, and layers in layers",
+    "scan": "steps along a dimension: chunks in, a state from step to step, results stacked",
     "checkpoint": "what is computed again rather than kept for gradients",
     "optimizer": "optimizers, frozen parameters, dtypes of gradients",
     "microbatches": "gradients accumulated over parts of the batch",

@@ -63,6 +63,8 @@ pub enum Statement {
     Phase(Phase, Option<Until>),
     /// `repeat L=40 {`, `repeat L reversed {`: the statements up to its `}` run once per layer.
     Repeat(Repeat),
+    /// `scan T in C {`: the statements up to its `}` run once per chunk of a dimension.
+    Scan(Scan),
     /// `microbatches B=B'*8 {`: the statements up to its `}` run once per microbatch.
     Microbatches(Microbatches),
     /// `pipeline Z, microbatches=8 {`: the layers of the `repeat` in it are placed on stages along
@@ -261,6 +263,17 @@ pub struct Repeat {
     pub name: Name,
     /// Their number; `None` for the reverse of an earlier block.
     pub count: Option<SizeExpr>,
+}
+
+/// `scan T in C {`, `scan T {`, `scan T reversed {`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The dimension that is read step by step, or the name of the block that is reversed.
+    pub dim: Name,
+    /// The dimension of a chunk; `None`: one element a step.
+    pub chunk: Option<Name>,
+    /// Whether it goes over the steps of an earlier block from the last to the first.
+    pub is_reversed: bool,
 }
 
 /// `pipeline Z, microbatches=8 of B, schedule=1f1b {`.

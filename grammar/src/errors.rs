@@ -70,7 +70,16 @@ impl Faulty<'_> {
     }
 
     fn missing(self, mark: Mark, at: Span) -> Diag {
+        let is_scan = self.text.starts_with("scan");
         let (what, help) = match mark {
+            Mark::Dim if is_scan => (
+                "a dimension",
+                "write that of a chunk: `scan T in C {`, or `scan T {` for one element a step",
+            ),
+            Mark::Block if is_scan => (
+                "`in` or `{`",
+                "write `scan T in C {`: the number of steps follows from the sizes of `T` and `C`",
+            ),
             Mark::Block if self.text[at.start - self.span.start..].contains('{') => (
                 "a `,` or `{`",
                 "put commas between the options of a block: `pipeline Z, microbatches=8 {`",

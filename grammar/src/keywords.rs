@@ -2,7 +2,7 @@
 //! which a test compares with this list.
 
 /// The words a statement can begin with.
-pub const KEYWORDS: [&str; 21] = [
+pub const KEYWORDS: [&str; 22] = [
     "plan",
     "hardware",
     "mesh",
@@ -15,6 +15,7 @@ pub const KEYWORDS: [&str; 21] = [
     "assert",
     "allow",
     "repeat",
+    "scan",
     "carry",
     "next",
     "backward",

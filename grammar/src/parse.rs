@@ -18,7 +18,7 @@ use pest_derive::Parser;
 
 use crate::ast::{
     Assertion, AxisDecl, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Microbatches,
-    Pipeline, Repeat, Role, SizeExpr, Statement, Subscript, TensorDecl, UnreducedUse,
+    Pipeline, Repeat, Role, Scan, SizeExpr, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::diag::Diag;
 use crate::errors::{Faulty, Mark};
@@ -175,6 +175,7 @@ impl Reader<'_> {
             Rule::pipeline => Statement::Pipeline(self.pipeline(inner)),
             Rule::optimizer => Statement::Optimizer(self.optimizer(inner)),
             Rule::repeat => Statement::Repeat(self.repeat(inner)),
+            Rule::scan_loop => Statement::Scan(self.scan(inner)),
             Rule::microbatch_loop => Statement::Microbatches(self.microbatch_loop(inner)),
             Rule::close => Statement::Close,
             Rule::hold => {
@@ -198,6 +199,13 @@ impl Reader<'_> {
     fn repeat(self, mut pieces: Pieces<'_>) -> Repeat {
         let name = self.first_name(&mut pieces, &[Rule::repeat_of]);
         Repeat { name, count: pieces.find(|p| p.as_rule() == Rule::size).map(|p| self.size(p)) }
+    }
+
+    fn scan(self, mut pieces: Pieces<'_>) -> Scan {
+        let dim = self.first_name(&mut pieces, &[Rule::loop_whole]);
+        let is_reversed = pieces.clone().any(|p| p.as_rule() == Rule::kw_reversed);
+        let chunk = pieces.find(|p| p.as_rule() == Rule::loop_part).map(|p| self.name(&p));
+        Scan { dim, chunk, is_reversed }
     }
 
     fn microbatch_loop(self, mut pieces: Pieces<'_>) -> Microbatches {

@@ -2,7 +2,7 @@
 
 use crate::ast::{
     Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind,
-    HardwareRef, Layout, Microbatches, Optimizer, Pipeline, Repeat, Role, Setting, SizeExpr,
+    HardwareRef, Layout, Microbatches, Optimizer, Pipeline, Repeat, Role, Scan, Setting, SizeExpr,
     SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse, Until,
 };
 use crate::scan;
@@ -32,6 +32,7 @@ pub fn statement(statement: &Statement, source: &str) -> String {
         Statement::Phase(phase, kept) => format!("phase {}{}", phase.name(), until(*kept)),
         Statement::Pipeline(of) => pipeline(of, source),
         Statement::Repeat(of) => repeat(of, source),
+        Statement::Scan(of) => scan(of),
         Statement::Microbatches(of) => microbatches(of, source),
         Statement::Optimizer(of) => optimizer(of),
         Statement::Close => "}".to_owned(),
@@ -283,6 +284,13 @@ fn repeat(of: &Repeat, source: &str) -> String {
         .as_ref()
         .map_or(" reversed".to_owned(), |count| format!("={}", size(count, source)));
     format!("repeat {}{count} {{", of.name.node)
+}
+
+/// `scan T in C {`.
+fn scan(of: &Scan) -> String {
+    let chunk = of.chunk.as_ref().map_or(String::new(), |chunk| format!(" in {}", chunk.node));
+    let reversed = if of.is_reversed { " reversed" } else { "" };
+    format!("scan {}{chunk}{reversed} {{", of.dim.node)
 }
 
 /// `microbatches B=B'*8 {`.

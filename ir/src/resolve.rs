@@ -21,6 +21,7 @@ mod optimizer;
 mod overrides;
 mod pipeline;
 mod repeat;
+mod scan;
 mod size;
 mod slice;
 mod split;
@@ -65,6 +66,9 @@ pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec
         match &statement.node {
             Statement::Repeat(of) => {
                 resolver.open(of, statement.span, &file.statements[place + 1..]);
+            }
+            Statement::Scan(of) => {
+                resolver.open_scan(of, statement.span, &file.statements[place + 1..]);
             }
             Statement::Microbatches(of) => resolver.open_microbatches(of, statement.span),
             Statement::Pipeline(of) => {
@@ -249,7 +253,7 @@ impl<'a> Resolver<'a> {
     fn declare(&mut self, role: Role, tensor: &ast::TensorDecl) {
         let name = &tensor.name;
         let dtype = self.dtype(tensor.dtype.as_ref());
-        if !self.is_free(name) {
+        if self.is_declared_in_scan(tensor) || !self.is_free(name) {
             return;
         }
         let Some(written) = &tensor.layout else {
@@ -340,7 +344,8 @@ impl<'a> Resolver<'a> {
     /// The value called `name`, or an error.
     fn value(&mut self, name: &Name) -> Option<ValueId> {
         if let Some(id) = self.meaning(name) {
-            return self.seen(id, name);
+            let value = self.seen(id, name)?;
+            return self.read_in_scans(value, name.span);
         }
         if let Some(gradient) = self.gradient(name) {
             return Some(gradient);

@@ -18,7 +18,7 @@ use shardwise_ir::ids::{DimId, RepeatId, ValueId};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::pipeline::Pipeline;
 use shardwise_ir::plan::Plan;
-use shardwise_ir::program::{BatchSplit, Program, Repeat};
+use shardwise_ir::program::{BatchSplit, Program, Repeat, Scan};
 use shardwise_ir::stages::Stages;
 use shardwise_ir::unroll::{self, Stage};
 
@@ -45,11 +45,11 @@ pub enum Sizes {
     Full,
 }
 
-/// A dimension that is split into microbatches, the dimension of these, and how many of them are
-/// run.
+/// A dimension that is split into microbatches or chunks, the dimension of these, if they have one,
+/// and how many of them are run.
 pub(super) struct Batch {
     pub(super) whole: String,
-    pub(super) part: String,
+    pub(super) part: Option<String>,
     pub(super) count: u64,
 }
 
@@ -58,9 +58,23 @@ fn batches(plan: &Plan, most: u64) -> Vec<Batch> {
     let name = |dim: DimId| plan.program.dims[dim].name.clone();
     let batch = |repeat: &Repeat| {
         let BatchSplit { batch, microbatch } = repeat.microbatches_of?;
-        Some(Batch { whole: name(batch), part: name(microbatch), count: repeat.count.min(most) })
+        Some(Batch {
+            whole: name(batch),
+            part: Some(name(microbatch)),
+            count: repeat.count.min(most),
+        })
     };
     plan.program.repeats.iter().filter_map(batch).collect()
+}
+
+/// The scans of a plan, with a limit of steps that are run.
+fn scans(plan: &Plan, most: u64) -> Vec<Batch> {
+    let name = |dim: DimId| plan.program.dims[dim].name.clone();
+    let scan = |repeat: &Repeat| {
+        let Scan { dim, chunk } = repeat.scan?;
+        Some(Batch { whole: name(dim), part: chunk.map(name), count: repeat.count.min(most) })
+    };
+    plan.program.repeats.iter().filter_map(scan).collect()
 }
 
 /// The program that is run, at its own sizes or smaller ones.
@@ -85,12 +99,15 @@ fn layer_texts(program: &Program, layers: &[u64]) -> Vec<String> {
         .iter()
         .zip(layers)
         .filter(|(repeat, run)| repeat.reversed.is_none() && repeat.count > **run);
-    let text =
-        |(Repeat { name, count, microbatches_of, .. }, run): (&Repeat, &u64)| match microbatches_of
-        {
-            Some(_) => format!("{run} of {count} microbatches"),
-            None => format!("{name}={run} of {count}"),
-        };
+    let text = |(Repeat { name, count, microbatches_of, scan, .. }, run): (&Repeat, &u64)| {
+        if microbatches_of.is_some() {
+            format!("{run} of {count} microbatches")
+        } else if scan.is_some() {
+            format!("{run} of {count} steps along {name}")
+        } else {
+            format!("{name}={run} of {count}")
+        }
+    };
     blocks.map(text).collect()
 }
 
@@ -166,9 +183,10 @@ fn smallest(
 fn scaled(program: &Program, plan: &Plan, part: &Part) -> Option<Scaled> {
     let mesh = &plan.program.mesh;
     let pipelined = if part.splits_pipelines { pipelined(plan) } else { Vec::new() };
+    let scans = scans(plan, part.microbatches);
     let mut scaled = unrolled(program, plan, part);
     let Scaled { program, plan, batches, differs, .. } = &mut scaled;
-    let relations = Relations::new(program, plan, batches);
+    let relations = Relations::new(program, plan, batches.iter().chain(&scans));
     let Part { keeps_related, ref single, .. } = *part;
     let solver = Solver { plan, mesh, relations: &relations, keeps_related, single, pipelined };
     let chosen = solver.solve()?;
@@ -222,8 +240,8 @@ impl Part {
     /// The number of layers or microbatches of a block that are run; of a pipeline that many layers
     /// on every stage.
     fn iterations(&self, program: &Program, block: RepeatId) -> u64 {
-        let Repeat { count, microbatches_of, .. } = &program.repeats[block];
-        if microbatches_of.is_some() {
+        let Repeat { count, microbatches_of, scan, .. } = &program.repeats[block];
+        if microbatches_of.is_some() || scan.is_some() {
             return (*count).min(self.microbatches);
         }
         match &program.repeats[block].pipeline {
@@ -259,7 +277,7 @@ fn reduce_stages(program: &mut Program, mesh: &Mesh) {
 
 /// The sizes of the plan's dimensions, and the grids that their blocks are cut from.
 pub(super) fn extents(plan: &Plan) -> IndexVec<DimId, Extent> {
-    let relations = Relations::new(&plan.program, plan, &[]);
+    let relations = Relations::new(&plan.program, plan, std::iter::empty());
     let parts = |dim: DimId| {
         let counts =
             relations.splits[dim].iter().map(|axes| relations::count(&plan.program.mesh, axes));

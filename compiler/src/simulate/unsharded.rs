@@ -83,7 +83,7 @@ impl Truth {
         self.named(&value.name, &dims).or_else(|| {
             let (name, number) = value.name.rsplit_once('@')?;
             let (place, batch) = dims.iter().enumerate().find_map(|(place, &dim)| {
-                Some((place, batches.iter().find(|batch| batch.part == dim)?))
+                Some((place, batches.iter().find(|batch| batch.part.as_deref() == Some(dim))?))
             })?;
             let mut whole = dims.clone();
             whole[place] = &batch.whole;

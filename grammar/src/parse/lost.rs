@@ -39,7 +39,10 @@ impl Unread {
         self.names.extend(names(pairs));
         for statement in statements {
             match statement.node {
-                Statement::Repeat(_) | Statement::Microbatches(_) | Statement::Pipeline(_) => {
+                Statement::Repeat(_)
+                | Statement::Scan(_)
+                | Statement::Microbatches(_)
+                | Statement::Pipeline(_) => {
                     self.depth += 1;
                 }
                 Statement::Close => self.depth -= 1,

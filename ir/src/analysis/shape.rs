@@ -46,7 +46,9 @@ pub fn infer_shape(kind: &OpKind, operands: &[&[DimId]]) -> Vec<DimId> {
 /// `dims` with those that `how` changes replaced in place.
 fn rearranged(how: &Rearrange, dims: &[DimId]) -> Vec<DimId> {
     let replaced = |dim: DimId| match how {
-        Rearrange::Roll(_) => vec![dim],
+        Rearrange::Chunk { from, to, .. } if dim == *from => to.iter().copied().collect(),
+        Rearrange::Stack { from, to } if Some(dim) == *from => vec![*to],
+        Rearrange::Roll(_) | Rearrange::Chunk { .. } | Rearrange::Stack { .. } => vec![dim],
         Rearrange::Rename(pairs) => {
             vec![pairs.iter().find(|(old, _)| *old == dim).map_or(dim, |(_, new)| *new)]
         }
@@ -61,7 +63,9 @@ fn rearranged(how: &Rearrange, dims: &[DimId]) -> Vec<DimId> {
             None => vec![dim],
         },
     };
-    dims.iter().copied().flat_map(replaced).collect()
+    // Without a dimension of its own, a stack's is the first.
+    let added = if let Rearrange::Stack { from: None, to } = how { Some(*to) } else { None };
+    added.into_iter().chain(dims.iter().copied().flat_map(replaced)).collect()
 }
 
 /// The dtype of the result of `kind` on operands of these dtypes, where no left side declares it.

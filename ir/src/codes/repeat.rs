@@ -14,6 +14,8 @@ pub const NO_BLOCK: &str = "SW704";
 pub const OF_A_MICROBATCH: &str = "SW705";
 /// `checkpoint-of-nothing`
 pub const CHECKPOINT: &str = "SW706";
+/// `not-in-a-scan`
+pub const SCAN: &str = "SW707";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -109,5 +111,22 @@ Triggered by:
 
 Write instead what the block has: `checkpoint only mlp`, `checkpoint keep products`, names of \
             its values, or `checkpoint` alone, which computes everything again.",
+    },
+    Code {
+        code: SCAN,
+        name: "not-in-a-scan",
+        page: "A value is declared in a `scan`, whose steps share what is declared; a value that is \
+            stacked lacks the dimension of a chunk, or has the whole one; or a value that a scan \
+            reads has both.
+
+Triggered by:
+
+    scan T in C {
+      param W[D, F]
+      h = gelu(x *D W)
+    }
+
+Write instead the declaration before the block. For a value without the dimension, `total(h)` is \
+            the sum of all steps, and `last(h)` that of the last.",
     },
 ];

@@ -394,6 +394,9 @@ fn mixes(program: &Program, op: &Op, batch: DimId) -> bool {
         OpKind::Gather { dim }
         | OpKind::ScatterAdd { dim }
         | OpKind::Update { dim }
+        | OpKind::Rearrange(
+            Rearrange::Chunk { from: dim, .. } | Rearrange::Stack { to: dim, .. },
+        )
         | OpKind::Map(MapFn { form: MapForm::Position(dim) | MapForm::Iota(dim), .. }) => {
             along(dim)
         }

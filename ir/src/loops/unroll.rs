@@ -243,6 +243,13 @@ impl<'p> Writer<'p> {
         turns.map(|number| self.value(value, self.turn(copy, block, number))).collect()
     }
 
+    /// The same in the order of the elements, whatever the order of iteration.
+    fn collected(&self, op: &Op, copy: Copy) -> Vec<ValueId> {
+        let mut copies = self.all_copies(op, copy);
+        copies.sort();
+        copies
+    }
+
     fn ops(&mut self) {
         let within: Vec<Option<RepeatId>> = self.old.ops.iter().map(|op| op.repeat).collect();
         for (place, copy) in self.order(&within) {
@@ -253,8 +260,8 @@ impl<'p> Writer<'p> {
                 continue;
             }
             let read: Vec<(ValueId, &Operand)> = match &op.kind {
-                OpKind::Rearrange(Rearrange::Join { .. }) => self
-                    .all_copies(op, copy)
+                OpKind::Rearrange(how) if how.collects() => self
+                    .collected(op, copy)
                     .into_iter()
                     .map(|value| (value, &op.operands[0]))
                     .collect(),
@@ -271,6 +278,9 @@ impl<'p> Writer<'p> {
             let mut kind = op.kind.clone();
             if let OpKind::Rearrange(Rearrange::Part { first, .. }) = &mut kind {
                 *first = copy.microbatch;
+            }
+            if let OpKind::Rearrange(Rearrange::Chunk { step, .. }) = &mut kind {
+                *step = copy.layer % op.repeat.map_or(1, |block| self.count(block));
             }
             let result = self.seen(op.result, copy, op.repeat);
             let new =
@@ -401,14 +411,12 @@ impl<'p> Writer<'p> {
             StepKind::Local(old) => {
                 let (op, id) = (&self.old.ops[*old], new(*old).unwrap_or(*old));
                 let operands = match &step.operands[..] {
-                    // Joined from the parts of all microbatches, which have the same sharding.
-                    [of] if matches!(op.kind, OpKind::Rearrange(Rearrange::Join { .. })) => {
-                        self.program.ops[id]
-                            .operands
-                            .iter()
-                            .map(|operand| read(operand.value, of))
-                            .collect()
-                    }
+                    // Collected from all iterations, which have it in the same sharding.
+                    [of] if collects(op) => self.program.ops[id]
+                        .operands
+                        .iter()
+                        .map(|operand| read(operand.value, of))
+                        .collect(),
                     // The operand as the step has it: the verifier checks whether it agrees with
                     // the program.
                     all => {
@@ -432,9 +440,12 @@ impl<'p> Writer<'p> {
 
 /// Whether an operation exports a value from its block.
 pub fn is_loop_exit(op: &Op) -> bool {
-    op.is(&MapForm::Last)
-        || op.is(&MapForm::Total)
-        || matches!(op.kind, OpKind::Rearrange(Rearrange::Join { .. }))
+    op.is(&MapForm::Last) || op.is(&MapForm::Total) || collects(op)
+}
+
+/// Whether an operation collects the values of all iterations of a block.
+fn collects(op: &Op) -> bool {
+    matches!(&op.kind, OpKind::Rearrange(how) if how.collects())
 }
 
 /// Whether an operation only passes a value into a block or out of it.

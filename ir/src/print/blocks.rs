@@ -8,7 +8,7 @@ use super::Printer;
 use crate::blocks::Checkpoint;
 use crate::ids::{RepeatId, ValueId};
 use crate::pipeline::{Pipeline, Schedule};
-use crate::program::{BatchSplit, Blocks, Output, Phase};
+use crate::program::{BatchSplit, Blocks, Output, Phase, Repeat, Scan};
 use crate::sharding::Pin;
 
 const INDENT: &str = "  ";
@@ -32,11 +32,6 @@ impl<'a> Printer<'a> {
                 repeat.count
             )];
         }
-        let count = if repeat.reversed.is_some() {
-            " reversed".to_owned()
-        } else {
-            format!("={}", repeat.count)
-        };
         let (outer, inner) = (self.frame_indent(id), self.body_indent(id));
         let frame = self.frame(id).map(|pipeline| self.pipeline(pipeline));
         let declared = self.declarations(Some(id)).into_iter().map(|line| format!("{inner}{line}"));
@@ -46,10 +41,23 @@ impl<'a> Printer<'a> {
             .map(|held| format!("{inner}hold {}", self.materialization(held)));
         frame
             .into_iter()
-            .chain([format!("{outer}repeat {}{count} {{", repeat.name)])
+            .chain([format!("{outer}{} {{", self.head(repeat))])
             .chain(declared)
             .chain(held)
             .collect()
+    }
+
+    /// `repeat L=40`, `scan T in C`, `scan T reversed`.
+    fn head(self, of: &Repeat) -> String {
+        match of.scan {
+            Some(_) if of.reversed.is_some() => format!("scan {} reversed", of.name),
+            Some(Scan { dim, chunk: Some(chunk) }) => {
+                format!("scan {} in {}", self.dim_name(dim), self.dim_name(chunk))
+            }
+            Some(Scan { dim, chunk: None }) => format!("scan {}", self.dim_name(dim)),
+            None if of.reversed.is_some() => format!("repeat {} reversed", of.name),
+            None => format!("repeat {}={}", of.name, of.count),
+        }
     }
 
     /// The pipeline that is printed around a block; none for a reversed block.

@@ -58,6 +58,8 @@ impl Printer<'_> {
             Rearrange::Pad(part) => window("pad", part),
             Rearrange::Part { .. } => format!("part({operands})"),
             Rearrange::Join { .. } => format!("join({operands})"),
+            Rearrange::Chunk { .. } => format!("chunk({operands})"),
+            Rearrange::Stack { .. } => format!("stack({operands})"),
             Rearrange::Roll(Roll { dim, by: 1 }) => {
                 format!("roll_{}({operands})", self.dim_name(*dim))
             }

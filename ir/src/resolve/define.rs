@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::ids::{DimId, ValueId};
 use crate::program::{CollectiveKind, KernelPart, Mode, Op, OpKind, Operand, Value};
 use crate::shape;
-use crate::sharding::Pin;
+use crate::sharding::{Pin, Unreduced};
 
 /// The content of a left side.
 pub(super) struct Target {
@@ -180,7 +180,13 @@ impl Resolver<'_> {
         let dtypes: Vec<DType> =
             operation.operands.iter().map(|operand| self.values[operand.value].dtype).collect();
         let inferred = shape::dtype(&operation.kind, &dtypes);
-        let pin = target.written.map(|(_, pin, _)| pin);
+        // What redefines a carried value has its order of dimensions, which has to be printed.
+        let is_reordered = dims != operation.dims && self.entering(&target.name.node).is_some();
+        let open = || Pin { dims: vec![None; dims.len()], unreduced: Unreduced::default() };
+        let pin = match target.written {
+            Some((_, pin, _)) => Some(pin),
+            None => is_reordered.then(open),
+        };
         let value = Value {
             dtype_written: target.dtype.is_some_and(|dtype| dtype != inferred),
             declared_sharding: pin.clone(),

@@ -329,11 +329,16 @@ impl Resolver<'_> {
         if self.values[value].dims == dims {
             return true;
         }
+        let read = self.read_as_chunk(value);
+        let name = self.values[read.unwrap_or(value)].name.clone();
         let value = &self.values[value];
         let list = |dims: &[DimId]| {
             dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect::<Vec<_>>().join(", ")
         };
-        let message = format!("`{}` is [{}], not [{}]", value.name, list(&value.dims), list(dims));
+        let message = {
+            let here = if read.is_some() { "in a step of the scan " } else { "" };
+            format!("{here}`{name}` is [{}], not [{}]", list(&value.dims), list(dims))
+        };
         let diag = Diag::error(names::DIMS_DIFFER, message, span, "these brackets")
             .and(value.span, "defined here");
         let help = match self.uncontracted(value, dims) {
@@ -341,7 +346,7 @@ impl Resolver<'_> {
                 let shared = list(&shared).replace(", ", ",");
                 format!("both factors have `{shared}`: `*{shared}` contracts it, `*` keeps it")
             }
-            None => format!("write `{}[{}]` with its subscripts", value.name, list(&value.dims)),
+            None => format!("write `{name}[{}]` with its subscripts", list(&value.dims)),
         };
         self.error(diag.help(help));
         false

@@ -42,6 +42,7 @@ impl Resolver<'_> {
             kept_gathered: Vec::new(),
             within: None,
             microbatches_of: cut,
+            scan: None,
             pipeline: None,
             span,
         });

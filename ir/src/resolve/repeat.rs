@@ -20,7 +20,7 @@ use super::Resolver;
 use super::define::Target;
 use crate::blocks::MOST_NESTED;
 use crate::ids::{RepeatId, ValueId};
-use crate::program::{Blocks, MapForm, Mode, Operand, Output, Repeat, Value};
+use crate::program::{Blocks, MapForm, Mode, Operand, Output, Repeat, Scan, Value};
 use crate::sharding::{Pin, Unreduced};
 use crate::{Diag, Severity};
 
@@ -80,6 +80,18 @@ impl Resolver<'_> {
 
     /// Opens a block; `rest` begins with its statements.
     pub(super) fn open(&mut self, of: &ast::Repeat, span: Span, rest: &[Spanned<Statement>]) {
+        let Some((count, reversed)) = self.layers(of) else { return self.not_opened() };
+        self.open_block((&of.name, count, reversed), None, span, rest);
+    }
+
+    /// Opens a block of this name, trip count, and earlier block that it reverses.
+    pub(super) fn open_block(
+        &mut self,
+        (name, count, reversed): (&Name, u64, Option<RepeatId>),
+        scan: Option<Scan>,
+        span: Span,
+        rest: &[Spanned<Statement>],
+    ) {
         if let Some(outer) = self.blocks.get(MOST_NESTED - 1) {
             let message = format!("blocks nest more than {MOST_NESTED} deep");
             let diag = Diag::error(codes::NESTED, message, span, "opened here");
@@ -87,17 +99,17 @@ impl Resolver<'_> {
             self.error(diag.help("repeat the product of two of them, or write the body out"));
             return self.not_opened();
         }
-        let Some((count, reversed)) = self.layers(of) else { return self.not_opened() };
         self.take_ends();
         let carried = self.carried_in(own_statements(rest));
         let id = self.repeats.push(Repeat {
-            name: self.block_name(of, reversed),
+            name: self.block_name(name, (reversed, scan.is_some())),
             count,
             reversed,
             checkpoint: None,
             kept_gathered: Vec::new(),
             within: self.inside(),
             microbatches_of: None,
+            scan,
             pipeline: None,
             span,
         });
@@ -123,7 +135,8 @@ impl Resolver<'_> {
             let given = self.given_sizes.iter().find(|given| given.name == of.name.node);
             return Some((given.map_or(written, |given| given.size), None));
         }
-        let found = self.forward_here(&of.name.node).map(|id| (self.repeats[id].count, Some(id)));
+        let found =
+            self.forward_here(&of.name.node, false).map(|id| (self.repeats[id].count, Some(id)));
         if found.is_none() {
             let message = format!("no earlier `repeat {}=…` has layers to reverse", of.name.node);
             let diag = Diag::error(codes::NO_BLOCK, message, of.name.span, "not repeated before");
@@ -136,22 +149,29 @@ impl Resolver<'_> {
         found
     }
 
-    /// The forward block of a name among those that are directly in the current layers.
-    fn forward_here(&self, name: &str) -> Option<RepeatId> {
+    /// The forward block of a name among those that are directly in the current layers: a scan, or
+    /// a block of layers.
+    pub(super) fn forward_here(&self, name: &str, is_scan: bool) -> Option<RepeatId> {
         let around = self.repeats.layers_at(self.block_of_layers());
         let is_here = |repeat: &Repeat| self.repeats.layers_at(repeat.within) == around;
         let mut blocks = self.repeats.iter_enumerated().rev();
-        let is_it = |repeat: &Repeat| repeat.name == name && repeat.reversed.is_none();
+        let is_it = |repeat: &Repeat| {
+            repeat.name == name && repeat.reversed.is_none() && repeat.scan.is_some() == is_scan
+        };
         blocks.find(|(_, repeat)| is_it(repeat) && is_here(repeat)).map(|(id, _)| id)
     }
 
     /// The name of a block in the tables: an earlier one of the same layers may have this name, and
     /// `repeat M reversed` could be either.
-    fn block_name(&self, of: &ast::Repeat, reversed: Option<RepeatId>) -> String {
-        let name = &of.name.node;
+    fn block_name(
+        &self,
+        Name { node: name, .. }: &Name,
+        (reversed, is_scan): (Option<RepeatId>, bool),
+    ) -> String {
         let numbered = (2..=self.repeats.len() + 1).map(|number| format!("{name}.{number}"));
         let mut names = std::iter::once(name.clone()).chain(numbered);
-        let free = names.find(|name| reversed.is_some() || self.forward_here(name).is_none());
+        let free =
+            names.find(|name| reversed.is_some() || self.forward_here(name, is_scan).is_none());
         free.unwrap_or_else(|| name.clone())
     }
 
@@ -204,7 +224,7 @@ impl Resolver<'_> {
     }
 
     /// The first of the names that is free, else a numbered one.
-    fn fresh(&self, mut wished: impl Iterator<Item = String>, base: &str) -> String {
+    pub(super) fn fresh(&self, mut wished: impl Iterator<Item = String>, base: &str) -> String {
         let free = |name: &String| {
             !self.value_names.contains_key(name) && !self.defined_at.contains_key(name.as_str())
         };
@@ -358,26 +378,6 @@ impl Resolver<'_> {
         }
     }
 
-    /// `carry x` declares; only where it stands in a block.
-    pub(super) fn carries(&mut self, tensors: &[TensorDecl]) {
-        if let Some(first) = tensors.first() {
-            self.in_block(first.name.span, "carry");
-        }
-    }
-
-    pub(super) fn in_block(&mut self, span: Span, keyword: &str) -> Option<&Block> {
-        if self.blocks.is_empty() {
-            let diag = Diag::error(
-                codes::NO_BLOCK,
-                format!("`{keyword}` stands outside a `repeat`"),
-                span,
-                "of which layers?",
-            );
-            self.error(diag.help("write it inside the block: `repeat L=4 {`"));
-        }
-        self.blocks.last()
-    }
-
     pub(super) fn close(&mut self) {
         let Some(block) = self.blocks.last_mut() else { return self.close_microbatches() };
         let (id, holds) = (block.id, std::mem::take(&mut block.holds));
@@ -476,9 +476,10 @@ fn own_statements(rest: &[Spanned<Statement>]) -> impl Iterator<Item = &Statemen
     let mut depth = 0_usize;
     let in_block = rest.iter().map(|statement| &statement.node).map_while(move |statement| {
         match statement {
-            Statement::Repeat(_) | Statement::Microbatches(_) | Statement::Pipeline(_) => {
-                depth += 1;
-            }
+            Statement::Repeat(_)
+            | Statement::Scan(_)
+            | Statement::Microbatches(_)
+            | Statement::Pipeline(_) => depth += 1,
             Statement::Close => depth = depth.checked_sub(1)?,
             _ => {}
         }

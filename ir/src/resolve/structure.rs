@@ -17,9 +17,9 @@ use crate::program::{Dim, Fill, MapForm, OpKind, Operand};
 use crate::rearrange::{Composite, Rearrange, Roll, Route, Window, regroup};
 
 /// The calls of this module, for suggestions of similar names.
-pub(super) const NAMES: [&str; 18] = [
+pub(super) const NAMES: [&str; 20] = [
     "rename", "reshape", "take", "put", "update", "slice", "pad", "concat", "roll", "causal",
-    "lower", "position", "iota", "one_hot", "argmax", "route", "part", "join",
+    "lower", "position", "iota", "one_hot", "argmax", "route", "part", "join", "chunk", "stack",
 ];
 
 /// Standard names that programs may write, with the canonical name of each; also names with `_`.
@@ -85,6 +85,8 @@ impl Resolver<'_> {
             "route" => self.route(call, span, target),
             "part" => self.part(call, span, target),
             "join" => self.join(call, span),
+            "chunk" => self.chunk(call, span),
+            "stack" => self.stack(call, span),
             _ => None,
         }
     }

@@ -1,9 +1,10 @@
-//! Blocks: statements that run once per layer, once per microbatch, or once per layer of each
-//! microbatch.
+//! Blocks: statements that run once per layer, once per step of a scan, once per microbatch, or
+//! once per layer of each microbatch.
 //!
-//! There are two kinds. Layers nest in layers, as deep as a model asks: five local layers before a
-//! global one, six times. Microbatches are around layers and never inside: the other nesting
-//! would run the whole batch through one layer before the next layer, which needs no microbatches.
+//! There are two kinds, since the steps of a scan are layers that read chunks. Layers nest in
+//! layers, as deep as a model asks: five local layers before a global one, six times. Microbatches
+//! are around layers and never inside: the other nesting would run the whole batch through one
+//! layer before the next layer, which needs no microbatches.
 //!
 //! The blocks of a program are a tree. A block stores its enclosing block, and a statement stores
 //! the innermost block around it, so tables need one id per row and no list. Alternatives: to write
@@ -43,6 +44,8 @@ pub struct Repeat {
     pub within: Option<RepeatId>,
     /// The dimension that its microbatches split; `None`: a block of layers.
     pub microbatches_of: Option<BatchSplit>,
+    /// What its steps read chunk by chunk; `None`: no scan.
+    pub scan: Option<Scan>,
     /// The pipeline of its layers; that of the reversed block is the same.
     pub pipeline: Option<Pipeline>,
     /// Its opening line.
@@ -83,6 +86,15 @@ pub struct BatchSplit {
     pub batch: DimId,
     /// The dimension of a microbatch in its place.
     pub microbatch: DimId,
+}
+
+/// A dimension that the steps of a block go along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The dimension.
+    pub dim: DimId,
+    /// That of a chunk; `None`: a step has one element, and not the dimension.
+    pub chunk: Option<DimId>,
 }
 
 /// A pipeline: the assignment of a block's layers to stages.

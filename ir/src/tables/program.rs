@@ -11,7 +11,7 @@ pub use shardwise_grammar::ast::{Phase, Until};
 use shardwise_grammar::span::Span;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
-pub use crate::blocks::{BatchSplit, Blocks, Repeat};
+pub use crate::blocks::{BatchSplit, Blocks, Repeat, Scan};
 use crate::dtype::DType;
 pub use crate::functions::{Along, CollectiveKind, Fill, Linearity, MapFn, MapForm, ReduceFn};
 use crate::functions::{Composite, Function};

@@ -41,6 +41,23 @@ pub enum Rearrange {
         /// Its first row: the number of the microbatch; 0 in a block, which defines it.
         first: u64,
     },
+    /// `chunk(x)`: what a step of a scan reads, elements side by side along a dimension.
+    Chunk {
+        /// The dimension.
+        from: DimId,
+        /// That of a chunk; `None`: a step reads one element, and its result lacks the dimension.
+        to: Option<DimId>,
+        /// The number of the step; 0 in a block, which defines it.
+        step: u64,
+    },
+    /// `stack(y)`: the values of all steps of a scan, one after another. One operand in a program;
+    /// one per step when unrolled.
+    Stack {
+        /// The dimension of a chunk; `None`: values lack the dimension.
+        from: Option<DimId>,
+        /// The dimension of all.
+        to: DimId,
+    },
     /// `join(y)`: the rows of all microbatches in the order of the batch. One operand in a block;
     /// one per microbatch when unrolled.
     Join {
@@ -52,6 +69,12 @@ pub enum Rearrange {
 }
 
 impl Rearrange {
+    /// Whether it collects the values of all iterations of a block, one operand for each when
+    /// unrolled.
+    pub fn collects(&self) -> bool {
+        matches!(self, Self::Join { .. } | Self::Stack { .. })
+    }
+
     /// Dimensions of the operand that the result has under other names with the same axes, where
     /// nothing else changes.
     pub fn relabelled(&self) -> Option<Vec<(DimId, DimId)>> {
@@ -62,6 +85,8 @@ impl Rearrange {
             | Self::Slice(_)
             | Self::Pad(_)
             | Self::Concat { .. }
+            | Self::Chunk { .. }
+            | Self::Stack { .. }
             | Self::Roll(_) => None,
         }
     }

@@ -184,9 +184,12 @@ fn must_be_whole(program: &Program, op: &Op, index: &Index<'_>) -> bool {
         OpKind::Composite { dims, .. } => dims.contains(&dim),
         OpKind::Along(along) => along.from == dim,
         OpKind::Rearrange(
-            Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. }),
+            Rearrange::Slice(Window { from, .. })
+            | Rearrange::Pad(Window { from, .. })
+            | Rearrange::Chunk { from, .. },
         ) => *from == dim,
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&dim),
+        OpKind::Rearrange(Rearrange::Stack { from, .. }) => *from == Some(dim),
         OpKind::Route(route) => [route.tokens, route.experts].contains(&dim),
         // Of several rows with the same index a device would have its own only.
         OpKind::Update { .. } => !program.values[op.result].dims.contains(&dim),

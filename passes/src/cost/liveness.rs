@@ -170,8 +170,8 @@ impl<'p> LiveRanges<'p> {
         }
         self.read_operands(step, op, number);
         self.keep_gradient(step, number);
-        // A sum over layers is live from the first of them on.
-        let grows = out_of.filter(|_| op.is_some_and(|op| op.is(&MapForm::Total)));
+        // A sum over layers is live from the first of them on, and so is a stack of steps.
+        let grows = out_of.filter(|_| op.is_some_and(|op| !op.is(&MapForm::Last)));
         let from =
             grows.and_then(|block| self.steps_of.get(&block)).map_or(number, |steps| steps.0);
         if let Some(block) = stays_during(self.plan, step, &self.late) {

@@ -134,7 +134,13 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
         OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => {
             if op.kernel.has_on_chip(0) { written } else { 0.0 }
         }
-        OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => 2.0 * size,
+        // Each step of a scan reads its own chunk, and writes its own part of a stack.
+        OpKind::Rearrange(
+            Rearrange::Slice(_)
+            | Rearrange::Roll(_)
+            | Rearrange::Chunk { .. }
+            | Rearrange::Stack { .. },
+        ) => 2.0 * size,
         // As many rows of the table are read as the result has.
         OpKind::Gather { .. } => size + written + all().skip(1).sum::<f64>(),
         OpKind::ScatterAdd { .. } => written + all().take(2).sum::<f64>(),

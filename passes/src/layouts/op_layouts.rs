@@ -52,9 +52,12 @@ fn is_whole(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool 
             local_shape::roll_share(program, roll, axes).is_none()
         }
         OpKind::Rearrange(
-            Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. }),
+            Rearrange::Slice(Window { from, .. })
+            | Rearrange::Pad(Window { from, .. })
+            | Rearrange::Chunk { from, .. },
         ) => *from == index,
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&index),
+        OpKind::Rearrange(Rearrange::Stack { from, .. }) => *from == Some(index),
         OpKind::Route(route) => [route.tokens, route.experts].contains(&index),
         OpKind::Along(along) => along.from == index,
         // Rows are written in order: the last one with the same index wins.
@@ -397,9 +400,12 @@ pub(crate) fn operand_of_relabelling(
             };
             old.iter().map(|&dim| before(dim).unwrap_or_else(|| split(dim))).collect()
         }
-        Rearrange::Slice(_) | Rearrange::Pad(_) | Rearrange::Concat { .. } | Rearrange::Roll(_) => {
-            return None;
-        }
+        Rearrange::Slice(_)
+        | Rearrange::Pad(_)
+        | Rearrange::Concat { .. }
+        | Rearrange::Chunk { .. }
+        | Rearrange::Stack { .. }
+        | Rearrange::Roll(_) => return None,
     };
     let operand = Sharding { dims, unreduced: wanted.unreduced.clone() };
     (result_sharding(program, op, std::slice::from_ref(&operand)).as_ref() == Some(wanted))

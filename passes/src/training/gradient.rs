@@ -330,6 +330,8 @@ fn derive(program: Analyzed, directive: &Backward, flow: &Flow, classes: &Classe
                 gradients.contribute(&mut emitter, operand, (term, given), &mut known.1);
             }
             (Path::Carried, Some(given), _) => gradients.carry(&mut emitter, op, given),
+            (Path::Chunked, Some(given), _) => gradients.stack_later(operand, given),
+            (Path::Stacked, Some(given), _) => gradients.chunk_later(operand, given),
             _ => {}
         }
     }
@@ -402,6 +404,8 @@ struct Gradients<'f> {
     contributions: Vec<usize>,
     /// The open blocks, the outermost first.
     open: Vec<blocks::OpenBlock>,
+    /// Values that are stacked after their scan, and the gradients of the stacks.
+    of_stacks: Vec<(ValueId, ValueId)>,
 }
 
 impl<'f> Gradients<'f> {
@@ -413,6 +417,7 @@ impl<'f> Gradients<'f> {
             so_far: vec![None; flow.live.len()],
             contributions: vec![0; flow.live.len()],
             open: Vec::new(),
+            of_stacks: Vec::new(),
         }
     }
 

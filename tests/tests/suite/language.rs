@@ -22,4 +22,5 @@ mod reference;
 mod repeat_blocks;
 mod retained_weights;
 mod ring_attention;
+mod scans;
 mod table_lookups;

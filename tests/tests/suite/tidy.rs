@@ -41,6 +41,7 @@ const READ_WHOLE: &[&str] = &[
     "tests/programs/nested",
     "tests/programs/passes",
     "tests/programs/pipelines",
+    "tests/programs/scans",
     "tests/programs/training",
     "tests/facts",
 ];

@@ -1,10 +1,12 @@
 //! Functions: the steps of a plan as assignments.
 
+mod parts;
+
 use indexmap::{IndexMap, IndexSet};
 
 use super::super::json::{NodeJson, Operation, PlanJson, StepJson, TensorJson};
 use super::communication::is_collective;
-use super::expression::{Expressions, aligned, number_of};
+use super::expression::Expressions;
 use super::flow::{Exit, Flow, Key};
 use super::layout;
 use super::names::{Names, identifier};
@@ -146,10 +148,13 @@ impl<'p> Writer<'p> {
         let key = self.flow.key(&step.result);
         let text = match &step.operation {
             // Bound where the loop begins.
-            Some(Operation::Carry | Operation::Part { .. }) => return Ok(()),
+            Some(Operation::Carry | Operation::Part { .. } | Operation::Chunk { .. }) => {
+                return Ok(());
+            }
             Some(Operation::Last) => self.exit(step, Exit::Last)?,
             Some(Operation::Total) => self.exit(step, Exit::Sum)?,
             Some(Operation::Join { from, to }) => self.joined(step, from, to)?,
+            Some(Operation::Stack { from, to }) => self.stacked(step, from.as_deref(), to)?,
             Some(operation) if is_collective(step) => {
                 let operand = self.variable(&step.operands[0])?;
                 if self.expressions.whole {
@@ -200,20 +205,6 @@ impl<'p> Writer<'p> {
         let key = self.flow.key(&step.operands[0]);
         let found = self.find(&key).or_else(|| self.left.get(&(key, exit)).cloned());
         found.map_or_else(|| unsupported(&step.value, "a value of a loop that is not left"), Ok)
-    }
-
-    fn joined(&mut self, step: &StepJson, from: &str, to: &str) -> Result {
-        self.expressions.helper("joined");
-        let operand = &step.operands[0];
-        let variable = self.variable(operand)?;
-        let call = format!("joined({variable}, {})", number_of(operand, from));
-        let dims: Vec<&str> = operand
-            .dims
-            .iter()
-            .map(|dim| if dim.dim == from { to } else { dim.dim.as_str() })
-            .collect();
-        let order: Vec<&str> = step.result.dims.iter().map(|dim| dim.dim.as_str()).collect();
-        Ok(aligned(&call, &dims, &order))
     }
 }
 

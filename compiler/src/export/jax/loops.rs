@@ -2,9 +2,8 @@
 
 use indexmap::IndexMap;
 
-use super::super::json::{NodeJson, Operation, StepJson};
+use super::super::json::{BlockJson, NodeJson, Operation, StepJson};
 use super::body::Writer;
-use super::expression::number_of;
 use super::flow::{Exit, Key};
 use super::layout::{self, tuple};
 use super::{Result, unsupported};
@@ -20,7 +19,7 @@ pub(super) struct Frame {
     /// How many of these are passed on by the program; the others are sums.
     yields: usize,
     /// Arrays of all iterations, and the name of one iteration's part.
-    read: Vec<[String; 2]>,
+    pub(super) read: Vec<[String; 2]>,
     /// Values of one iteration, and the name of all of them.
     pub(super) kept: Vec<[String; 2]>,
 }
@@ -37,10 +36,11 @@ impl<'p> Writer<'p> {
         let block = &self.plan.blocks[self.flow.loops[number].block];
         let reverse = block.reverses.is_some();
         let is_staged = self.stages_of(self.flow.loops[number].block).is_some();
-        let word = match (block.microbatches, is_staged) {
-            (true, _) => "microbatch",
-            (false, true) => "weights",
-            (false, false) => "layer",
+        let word = match block {
+            BlockJson { microbatches: true, .. } => "microbatch",
+            BlockJson { scan: true, .. } => "step",
+            _ if is_staged => "weights",
+            _ => "layer",
         };
         let word = if reverse { format!("{word}_backward") } else { word.to_owned() };
         let function = self.names.fresh(&word);
@@ -155,27 +155,7 @@ impl<'p> Writer<'p> {
             }
             inside.insert(key, name);
         }
-        for step in self.own_steps(body) {
-            let Some(Operation::Part { from, to }) = &step.operation else { continue };
-            self.expressions.helper("microbatches");
-            let of = &step.operands[0];
-            let batch = self.variable(of)?;
-            let count = super::sizes::count_name(self.plan, self.flow.loops[number].block);
-            let rows = format!("microbatches({batch}, n.{count}, {})", number_of(of, from));
-            let dims: Vec<&str> = of
-                .dims
-                .iter()
-                .map(|dim| if dim.dim == *from { to.as_str() } else { dim.dim.as_str() })
-                .collect();
-            let order: Vec<&str> = step.result.dims.iter().map(|dim| dim.dim.as_str()).collect();
-            if dims != order {
-                return unsupported(&step.value, "a microbatch with its dimensions reordered");
-            }
-            let name = self.names.fresh(&step.value);
-            frame.read.push([rows, name.clone()]);
-            inside.insert(self.flow.key(&step.result), name);
-        }
-        Ok(())
+        self.read_in_parts(number, body, frame, inside)
     }
 
     /// The array of all iterations of what enters a loop.

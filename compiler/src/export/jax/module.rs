@@ -22,6 +22,8 @@ const HELPERS: &[(&str, &str)] = &[
     ("run_stages", include_str!("helpers/run_stages.py")),
     ("sum_of_layers", include_str!("helpers/sum_of_layers.py")),
     ("joined", include_str!("helpers/joined.py")),
+    ("chunks", include_str!("helpers/chunks.py")),
+    ("stacked", include_str!("helpers/stacked.py")),
     ("pull_back", include_str!("helpers/pull_back.py")),
     ("adam_step", include_str!("helpers/adam_step.py")),
     ("layer_norm", include_str!("helpers/layer_norm.py")),

@@ -3,7 +3,7 @@
 
 use indexmap::IndexSet;
 
-use super::super::json::{NodeJson, Operation, PlanJson, StepJson};
+use super::super::json::{BlockJson, NodeJson, Operation, PlanJson, StepJson};
 use super::expression::offset_name;
 use super::layout;
 use super::names::identifier;
@@ -12,11 +12,13 @@ use super::names::identifier;
 pub(super) fn count_name(plan: &PlanJson, block: usize) -> String {
     let of = &plan.blocks[block];
     let is_dim = plan.dims.iter().any(|dim| dim.dim == of.name);
-    match (of.microbatches, is_dim) {
-        (true, _) => block_field(plan, block, "microbatches"),
-        (false, true) => block_field(plan, block, "layers"),
-        (false, false) => block_field(plan, block, ""),
-    }
+    let word = match of {
+        BlockJson { microbatches: true, .. } => "microbatches",
+        BlockJson { scan: true, .. } => "steps",
+        _ if is_dim => "layers",
+        _ => "",
+    };
+    block_field(plan, block, word)
 }
 
 /// A field of a block; of its forward block for one that reverses another.

@@ -165,6 +165,22 @@ pub enum Operation {
         /// The batch.
         to: String,
     },
+    /// What a step of a scan reads: the chunk of its number, or its element.
+    Chunk {
+        /// The dimension.
+        from: String,
+        /// That of a chunk; absent where a step reads one element.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        to: Option<String>,
+    },
+    /// The values of all steps of a scan in order.
+    Stack {
+        /// The dimension of a chunk; absent where values lack the dimension.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        from: Option<String>,
+        /// The dimension of all.
+        to: String,
+    },
     /// A function of all elements along a dimension.
     Along {
         /// `cumsum`, `revcumsum`, `topk` or `argtopk`.
@@ -361,6 +377,12 @@ impl Names<'_> {
             }
             Rearrange::Join { from, to } => {
                 Operation::Join { from: self.dim(*from), to: self.dim(*to) }
+            }
+            Rearrange::Chunk { from, to, .. } => {
+                Operation::Chunk { from: self.dim(*from), to: to.map(|to| self.dim(to)) }
+            }
+            Rearrange::Stack { from, to } => {
+                Operation::Stack { from: from.map(|from| self.dim(from)), to: self.dim(*to) }
             }
         }
     }

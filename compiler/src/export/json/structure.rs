@@ -68,7 +68,8 @@ pub struct OutputJson {
 /// A block of steps that run several times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockJson {
-    /// The name of the layers, or the batch that is split into microbatches.
+    /// The name of the layers, the dimension that is scanned, or the batch that is split into
+    /// microbatches.
     pub name: String,
     /// The trip count.
     pub count: u64,
@@ -76,6 +77,9 @@ pub struct BlockJson {
     /// of each.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reverses: Option<usize>,
+    /// Whether its iterations are the steps of a scan.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub scan: bool,
     /// Whether it iterates over microbatches.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub microbatches: bool,
@@ -184,6 +188,7 @@ pub(super) fn blocks(plan: &Plan) -> Vec<BlockJson> {
         name: block.name.clone(),
         count: block.count,
         reverses: block.reversed.map(RepeatId::index),
+        scan: block.scan.is_some(),
         microbatches: block.microbatches_of.is_some(),
         yields: yields(plan, id),
         kept_gathered: block.kept_gathered.iter().map(|of| tensor(program, of)).collect(),

@@ -160,6 +160,13 @@ fn relations(op: &Op) -> Vec<[Vec<DimId>; 2]> {
         Rearrange::Reshape(groups) => {
             groups.iter().map(|group| [group.from.clone(), group.to.clone()]).collect()
         }
-        Rearrange::Roll(_) | Rearrange::Part { .. } | Rearrange::Join { .. } => Vec::new(),
+        Rearrange::Chunk { from, to: Some(to), .. } | Rearrange::Stack { from: Some(from), to } => {
+            vec![pair(*from, *to)]
+        }
+        Rearrange::Chunk { .. }
+        | Rearrange::Stack { .. }
+        | Rearrange::Roll(_)
+        | Rearrange::Part { .. }
+        | Rearrange::Join { .. } => Vec::new(),
     }
 }

@@ -133,6 +133,8 @@ pub(super) fn rearranged(
         Rearrange::Pad(window) => blocks.pad(window),
         Rearrange::Part { from, to, first } => blocks.part(*from, *to, *first),
         Rearrange::Join { from, to } => blocks.join(*from, *to),
+        Rearrange::Chunk { from, to, step } => blocks.chunk(*from, *to, *step as usize),
+        Rearrange::Stack { from, to } => blocks.stack(*from, *to),
         Rearrange::Roll(roll) => blocks.roll(roll),
         Rearrange::Concat { from, to } => blocks.concat(from, *to),
     }
@@ -227,6 +229,35 @@ impl Blocks<'_> {
             place.assign(&part);
         }
         Some(batch)
+    }
+
+    fn chunk(&self, from: DimId, to: Option<DimId>, step: usize) -> Option<Array> {
+        let axis = Axis(self.replicated_axis(0, from)?);
+        let Some(to) = to else {
+            let dims: Vec<DimId> =
+                self.dims[0].iter().copied().filter(|&dim| dim != from).collect();
+            let element = self.operands[0].index_axis(axis, step).to_owned();
+            return Some(ordered(&element, &dims, self.result));
+        };
+        let rows = Slice::from(step * self.size(to)..(step + 1) * self.size(to));
+        let part = self.operands[0].slice_axis(axis, rows).to_owned();
+        Some(ordered(&part, &self.with(from, to), self.result))
+    }
+
+    fn stack(&self, from: Option<DimId>, to: DimId) -> Option<Array> {
+        let part = |operand: usize| {
+            let block = self.operands[operand];
+            if let Some(from) = from {
+                self.replicated_axis(operand, from)?;
+                let dims = replaced(self.dims[operand], from, to);
+                return Some(ordered(block, &dims, self.result));
+            }
+            let dims = [&[to], self.dims[operand]].concat();
+            Some(ordered(&block.clone().insert_axis(Axis(0)), &dims, self.result))
+        };
+        let parts = (0..self.operands.len()).map(part).collect::<Option<Vec<Array>>>()?;
+        let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
+        concatenate(Axis(position(self.result, to)?), &views).ok()
     }
 
     fn roll(&self, Roll { dim, by }: &Roll) -> Option<Array> {

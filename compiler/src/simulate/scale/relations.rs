@@ -38,10 +38,11 @@ pub(super) struct Joint {
     pub(super) is_complete: bool,
 }
 
-/// A batch, the dimension of a microbatch, and how many of these are run.
+/// A batch, the dimension of a microbatch, and how many of these are run; likewise a dimension that
+/// is scanned, and that of a chunk, if chunks have one.
 pub(super) struct Microbatches {
     pub(super) whole: DimId,
-    pub(super) part: DimId,
+    pub(super) part: Option<DimId>,
     pub(super) count: u64,
 }
 
@@ -52,18 +53,22 @@ pub(super) fn count(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
 
 impl Relations {
     /// The relations in a plan, and in the program that it implements.
-    pub(super) fn new(program: &Program, plan: &Plan, batches: &[Batch]) -> Self {
+    pub(super) fn new<'b>(
+        program: &Program,
+        plan: &Plan,
+        batches: impl Iterator<Item = &'b Batch>,
+    ) -> Self {
         let find = |name: &str| plan.program.dims.position(|dim| dim.name == name);
         let microbatches = |batch: &Batch| {
-            let (whole, part) = (find(&batch.whole)?, find(&batch.part)?);
-            Some(Microbatches { whole, part, count: batch.count })
+            let part = batch.part.as_ref().and_then(|part| find(part));
+            Some(Microbatches { whole: find(&batch.whole)?, part, count: batch.count })
         };
         let mut relations = Self {
             class: plan.program.dims.indices().collect(),
             members: IndexVec::new(),
             factored: factored(&plan.program),
             joints: Vec::new(),
-            batches: batches.iter().filter_map(microbatches).collect(),
+            batches: batches.filter_map(microbatches).collect(),
             splits: splits(plan),
         };
         // Statements of the program may be other ones than the plan's; dimensions are found by
@@ -141,7 +146,7 @@ impl Relations {
     /// Whether the size of a class depends on others, or others on it.
     pub(super) fn is_related(&self, dim: DimId) -> bool {
         let jointed = self.joints.iter().flat_map(|joint| joint.parts.iter().chain([&joint.whole]));
-        let batches = self.batches.iter().flat_map(|batch| [&batch.whole, &batch.part]);
+        let batches = self.batches.iter().flat_map(|batch| batch.part.iter().chain([&batch.whole]));
         let mut related = jointed.chain(batches).chain(&self.factored);
         related.any(|&other| self.class[other] == self.class[dim])
     }
@@ -167,7 +172,7 @@ impl Relations {
         let parts = self.joints_of(dim).flat_map(|joint| joint.parts.iter().copied());
         let batches =
             self.batches.iter().filter(|batch| self.class[batch.whole] == self.class[dim]);
-        let microbatches = batches.map(|batch| batch.part);
+        let microbatches = batches.filter_map(|batch| batch.part);
         let below = factors.chain(parts).chain(microbatches).filter(|_| left > 0);
         below.map(|part| 1 + self.rank_within(plan, part, left - 1)).max().unwrap_or(0)
     }

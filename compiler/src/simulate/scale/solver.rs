@@ -161,8 +161,10 @@ impl Solver<'_> {
         let products =
             products.map(|dim| (Relation::Product(dim), [vec![dim], atoms(dims, dim)].concat()));
         let batches = self.relations.batches.iter().enumerate();
-        let batches =
-            batches.map(|(number, batch)| (Relation::Batch(number), vec![batch.whole, batch.part]));
+        let batches = batches.map(|(number, batch)| {
+            let dims = batch.part.into_iter().chain([batch.whole]).collect();
+            (Relation::Batch(number), dims)
+        });
         splits.chain(parts).chain(products).chain(batches).collect()
     }
 
@@ -175,7 +177,8 @@ impl Solver<'_> {
             }
             Relation::Batch(number) => {
                 let batch = &self.relations.batches[number];
-                batch.count.checked_mul(sizes[batch.part]) == Some(sizes[batch.whole])
+                let part = batch.part.map_or(1, |part| sizes[part]);
+                batch.count.checked_mul(part) == Some(sizes[batch.whole])
             }
         }
     }
@@ -275,7 +278,7 @@ impl Solver<'_> {
             return Some(self.product(product, sizes));
         }
         if let Some(batch) = self.relations.batches.iter().find(|batch| is_member(&batch.whole)) {
-            return Some(batch.count.saturating_mul(sizes[batch.part]));
+            return Some(batch.count.saturating_mul(batch.part.map_or(1, |part| sizes[part])));
         }
         let whole = self.relations.joints_of(class).find(|joint| joint.is_complete)?;
         Some(whole.parts.iter().map(|&part| sizes[part]).fold(0, u64::saturating_add))

@@ -1,17 +1,37 @@
 //! The meaning of names inside a block that carries them, and after it.
 
-use shardwise_grammar::ast::{Call, ExprKind};
+use shardwise_grammar::ast::{Call, ExprKind, TensorDecl};
 use shardwise_grammar::span::{Name, Span};
 
 use super::super::Resolver;
 use super::super::define::{Operation, Target};
-use super::End;
+use super::{Block, End};
 use crate::Diag;
 use crate::codes::repeat as codes;
-use crate::ids::ValueId;
+use crate::ids::{RepeatId, ValueId};
 use crate::program::{Blocks, MapForm, Operand};
 
 impl Resolver<'_> {
+    /// `carry x` declares; only where it stands in a block.
+    pub(in crate::resolve) fn carries(&mut self, tensors: &[TensorDecl]) {
+        if let Some(first) = tensors.first() {
+            self.in_block(first.name.span, "carry");
+        }
+    }
+
+    pub(in crate::resolve) fn in_block(&mut self, span: Span, keyword: &str) -> Option<&Block> {
+        if self.blocks.is_empty() {
+            let diag = Diag::error(
+                codes::NO_BLOCK,
+                format!("`{keyword}` stands outside a `repeat`"),
+                span,
+                "of which layers?",
+            );
+            self.error(diag.help("write it inside the block: `repeat L=4 {`"));
+        }
+        self.blocks.last()
+    }
+
     /// The value of a name here: of the innermost block that carries it, or the last one that did.
     pub(in crate::resolve) fn meaning(&mut self, name: &Name) -> Option<ValueId> {
         for depth in (0..self.ends.len()).rev() {
@@ -102,18 +122,24 @@ impl Resolver<'_> {
         let (here, of) = (self.inside(), self.values[value].repeat);
         let visible = self.repeats.is_declared_for(here, of);
         if !visible {
+            let is_scan = |block: RepeatId| self.repeats[block].scan.is_some();
+            let is_stacked = self.repeats.outwards(of).any(is_scan);
+            let layer = if is_stacked { "step" } else { "layer" };
             let diag = Diag::error(
                 codes::OF_A_LAYER,
-                format!("each layer has a `{}` of its own", name.node),
+                format!("each {layer} has a `{}` of its own", name.node),
                 name.span,
-                "of which layer?",
+                format!("of which {layer}?"),
             );
             let diag = diag.and(self.values[value].span, "given inside a block");
-            self.error(diag.help(format!(
+            let help = if is_stacked {
+                "write `stack({0})` after the scan for those of all steps, `last({0})` for that of \
+                    the last, `total({0})` for the sum of all, or carry it"
+            } else {
                 "write `last({0})` after the block for that of the last layer, `total({0})` for \
-                    the sum of all, or carry it",
-                name.node
-            )));
+                    the sum of all, or carry it"
+            };
+            self.error(diag.help(help.replace("{0}", &name.node)));
         }
         visible.then_some(value)
     }

@@ -343,6 +343,8 @@ fn function_name(op: &Op) -> String {
             Rearrange::Concat { .. } => "concat",
             Rearrange::Part { .. } => "part",
             Rearrange::Join { .. } => "join",
+            Rearrange::Chunk { .. } => "chunk",
+            Rearrange::Stack { .. } => "stack",
             Rearrange::Roll(_) => "roll",
         }
         .to_owned(),

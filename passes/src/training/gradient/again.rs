@@ -13,8 +13,10 @@
 //! The named values, the loop-carried values of each layer and what blocks inside it export are
 //! kept (or, with `only`, all but the named ones). The statements from these to the operands of the
 //! gradients are copied to the front of the reversed block, in their order, so that plans lay them
-//! out, price them and count their FLOPs like any other. Operations whose results are named say so
-//! (`is_kept`), so that cheap ones are not computed again either.
+//! out, price them and count their FLOPs like any other. So are the chunks that a scan reads,
+//! whether or not it has a `checkpoint`: to keep them all would be to keep a copy of the value.
+//! Operations whose results are named say so (`is_kept`), so that cheap ones are not computed again
+//! either.
 
 use std::cmp::Reverse;
 
@@ -22,7 +24,8 @@ use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::Span;
 use shardwise_ir::dataflow::Dataflow;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
-use shardwise_ir::program::{Blocks, MapForm, Op, Phase, Program, Value};
+use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Phase, Program, Repeat, Value};
+use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::unroll::is_loop_exit;
 
 /// The derived statements, after those that rematerialise the values that are not kept. Inner
@@ -35,7 +38,8 @@ pub(super) fn recompute(
     dataflow: &Dataflow<OpId>,
 ) -> Vec<Op> {
     let reversed = program.repeats.iter_enumerated().filter_map(|(back, repeat)| {
-        Some((back, repeat.reversed?)).filter(|(_, of)| program.repeats[*of].checkpoint.is_some())
+        let Repeat { checkpoint, scan, .. } = &program.repeats[repeat.reversed?];
+        (checkpoint.is_some() || scan.is_some()).then_some((back, repeat.reversed?))
     });
     let mut reversed: Vec<(RepeatId, RepeatId)> = reversed.collect();
     reversed.sort_by_key(|(back, _)| Reverse(program.repeats.outwards(Some(*back)).count()));
@@ -100,13 +104,15 @@ fn needed(
     run: &[Op],
     forward: RepeatId,
 ) -> IndexSet<ValueId> {
+    let keeps_all = program.repeats[forward].checkpoint.is_none();
     let is_kept = program.is_kept_for_gradients(forward);
     // `None` for values that are available: kept, carried into the layer, of no layer, or the
     // result of a block inside, which is not run for a second time.
     let again = |value: ValueId| {
-        let is_lost = program.values[value].repeat == Some(forward) && !is_kept(value);
-        let op = &program.ops[is_lost.then(|| dataflow.definition(value))??];
-        (!op.is(&MapForm::LoopCarried) && !is_loop_exit(op)).then_some(op)
+        let is_here = program.values[value].repeat == Some(forward);
+        let op = &program.ops[is_here.then(|| dataflow.definition(value))??];
+        let is_lost = is_view_of_chunk(program, dataflow, op) || !(keeps_all || is_kept(value));
+        (is_lost && !op.is(&MapForm::LoopCarried) && !is_loop_exit(op)).then_some(op)
     };
     let lost = |op: &Op| {
         let operands = op.operands.iter().map(|operand| operand.value);
@@ -119,6 +125,17 @@ fn needed(
         at += 1;
     }
     needed
+}
+
+/// Whether a result has the elements of a chunk that a scan reads, perhaps in another shape.
+fn is_view_of_chunk(program: &Program, dataflow: &Dataflow<OpId>, op: &Op) -> bool {
+    match op.kind {
+        OpKind::Rearrange(Rearrange::Chunk { .. }) => true,
+        OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => dataflow
+            .definition(op.operands[0].value)
+            .is_some_and(|of| is_view_of_chunk(program, dataflow, &program.ops[of])),
+        _ => false,
+    }
 }
 
 fn rename(op: &mut Op, again: &IndexMap<ValueId, ValueId>) {

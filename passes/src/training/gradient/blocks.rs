@@ -18,6 +18,18 @@
 //! and what it reads from outer layers is accumulated over its own layers first. The statements of
 //! the reversed block may read what the same layer computed in the forward pass; liveness accounts
 //! for that without annotations.
+//!
+//! In a scan, a value from outside of which each step reads a chunk gets the chunks of its
+//! gradient, stacked after the reversed block; and the gradient of a stack enters the reversed
+//! block chunk by chunk:
+//!
+//! ```text
+//! scan T in C {                      scan T reversed {
+//!   q.chunk = chunk(q)                 do = chunk(dO)
+//!   o = q.chunk *K S                   dq.chunk = do *V S
+//! }                                  }
+//! O = stack(o)                       dq = stack(dq.chunk)
+//! ```
 
 use indexmap::IndexMap;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
@@ -49,11 +61,13 @@ pub(super) struct OpenBlock {
     entered: Vec<(ValueId, ValueId)>,
     /// The current layer's contributions to gradients of values from outside the block.
     of_layers: IndexMap<ValueId, ValueId>,
+    /// Values of which each step reads a chunk, and the gradients of the chunks.
+    of_chunks: Vec<(ValueId, ValueId)>,
 }
 
 /// A new block over the layers of `block` in reverse.
 fn reversed(program: &mut Program, block: RepeatId, within: Option<RepeatId>) -> RepeatId {
-    let Repeat { name, count, pipeline, span, .. } = program.repeats[block].clone();
+    let Repeat { name, count, scan, pipeline, span, .. } = program.repeats[block].clone();
     program.repeats.push(Repeat {
         name,
         count,
@@ -62,6 +76,7 @@ fn reversed(program: &mut Program, block: RepeatId, within: Option<RepeatId>) ->
         kept_gathered: Vec::new(),
         within,
         microbatches_of: None,
+        scan,
         pipeline,
         span,
     })
@@ -114,12 +129,24 @@ impl Gradients<'_> {
                 open.entered.push((given, entered));
             }
         }
+        let here = |of: &ValueId| emitter.program.values[*of].repeat == Some(block);
+        let (stacked, others): (Vec<_>, Vec<_>) =
+            self.of_stacks.drain(..).partition(|(of, _)| here(of));
+        self.of_stacks = others;
+        for (of, whole) in stacked {
+            let into = self.next_into(emitter, of);
+            let before = self.sum_so_far(emitter, of);
+            let part = emitter.chunk(whole, block, alone(before, into));
+            let sum = before.map_or(part, |before| emitter.sum(before, part, into));
+            self.set_sum(emitter, of, sum);
+        }
     }
 
     /// Closes the current block: gradients are yielded to the previous layer, and contributions of
     /// its layers to outside values are summed.
     fn leave(&mut self, emitter: &mut Emitter) {
-        let OpenBlock { entered, of_layers } = self.open.pop().unwrap_or_default();
+        let OpenBlock { entered, of_layers, of_chunks } = self.open.pop().unwrap_or_default();
+        let left = emitter.block();
         let yielded: Vec<(ValueId, ValueId)> = yielded(&emitter.program).collect();
         for (of, entered) in entered {
             let enters = yielded
@@ -138,6 +165,25 @@ impl Gradients<'_> {
             let sum = before.map_or(total, |before| emitter.sum(before, total, into));
             self.set_sum(emitter, of, sum);
         }
+        for (of, chunks) in of_chunks {
+            let into = self.next_into(emitter, of);
+            let before = self.sum_so_far(emitter, of);
+            let part = emitter.stack(chunks, left, alone(before, into));
+            let sum = before.map_or(part, |before| emitter.sum(before, part, into));
+            self.set_sum(emitter, of, sum);
+        }
+    }
+
+    /// Keeps the gradient of a chunk until its block is left.
+    pub(super) fn stack_later(&mut self, of: ValueId, chunk: ValueId) {
+        if let Some(open) = self.open.last_mut() {
+            open.of_chunks.push((of, chunk));
+        }
+    }
+
+    /// Keeps the gradient of a stack until the block of what is stacked is entered.
+    pub(super) fn chunk_later(&mut self, of: ValueId, stacked: ValueId) {
+        self.of_stacks.push((of, stacked));
     }
 
     /// Whether a contribution to the gradient of `operand` is that of one layer, while the operand

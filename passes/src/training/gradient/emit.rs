@@ -14,7 +14,7 @@ use shardwise_ir::functions::{Arithmetic, Function};
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::program::{
     Backward, KernelPart, MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, ReduceFn,
-    Value,
+    Scan, Value,
 };
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::shape::{dtype, infer_shape};
@@ -144,6 +144,21 @@ impl Emitter {
     /// Adds `total(…)`: the sum over all layers.
     pub(super) fn total(&mut self, value: ValueId, into: Into) -> ValueId {
         self.statement(map(MapForm::Total), vec![value], into)
+    }
+
+    /// Adds `chunk(…)`: what the current step of a scan has of a value.
+    pub(super) fn chunk(&mut self, value: ValueId, scan: RepeatId, into: Into) -> ValueId {
+        let Some(Scan { dim, chunk }) = self.program.repeats[scan].scan else { return value };
+        let how = Rearrange::Chunk { from: dim, to: chunk, step: 0 };
+        self.statement(OpKind::Rearrange(how), vec![value], into)
+    }
+
+    /// Adds `stack(…)`: the values of all steps of a scan.
+    pub(super) fn stack(&mut self, value: ValueId, scan: Option<RepeatId>, into: Into) -> ValueId {
+        let scan = scan.and_then(|block| self.program.repeats[block].scan);
+        let Some(Scan { dim, chunk }) = scan else { return value };
+        let how = Rearrange::Stack { from: chunk, to: dim };
+        self.statement(OpKind::Rearrange(how), vec![value], into)
     }
 
     /// Zeros in the shape of `like`, as a part of the gradient of `of`.

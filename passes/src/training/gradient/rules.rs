@@ -40,12 +40,16 @@ pub(super) enum Path {
     Stopped,
     /// Across the boundary of layers, in the opposite direction.
     Carried,
+    /// From the chunk that a step of a scan reads to the value that it is of.
+    Chunked,
+    /// From the values of all steps of a scan to that of each.
+    Stacked,
     /// The function has no derivative.
     Unknown,
 }
 
 use GradientTerm::{Given, Product, Value};
-use Path::{Carried, Stopped, Through, Unknown};
+use Path::{Carried, Chunked, Stacked, Stopped, Through, Unknown};
 
 /// How the gradient of the result of `op` reaches operand `position`.
 pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
@@ -74,6 +78,8 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
         },
         // A cache is written between steps of inference, which are not differentiated.
         OpKind::Update { .. } => Unknown,
+        OpKind::Rearrange(Rearrange::Chunk { .. }) => Chunked,
+        OpKind::Rearrange(Rearrange::Stack { .. }) => Stacked,
         OpKind::Rearrange(how) => rearranged(program, op, how, position).map_or(Unknown, Through),
         OpKind::Route(_) => Stopped,
         OpKind::Along(along) => function_along(op, along),
@@ -130,7 +136,11 @@ fn rearranged(
             Rearrange::Slice(Window { from: *to, to: from[position], start })
         }
         // Microbatches are split after differentiation.
-        Rearrange::Part { .. } | Rearrange::Join { .. } => return None,
+        // Gradients pass chunks and stacks where blocks are reversed.
+        Rearrange::Part { .. }
+        | Rearrange::Join { .. }
+        | Rearrange::Chunk { .. }
+        | Rearrange::Stack { .. } => return None,
     };
     debug_assert!(position < op.operands.len(), "a position is an operand's");
     Some(GradientTerm::Other(OpKind::Rearrange(back), vec![Given]))

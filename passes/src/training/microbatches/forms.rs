@@ -288,6 +288,7 @@ fn mixes(parts: &Parts, op: &Op) -> bool {
             Rearrange::Concat { from, to } => from.iter().any(cut) || cut(to),
             Rearrange::Roll(roll) => cut(&roll.dim),
             Rearrange::Part { .. } | Rearrange::Join { .. } => true,
+            Rearrange::Chunk { from: dim, .. } | Rearrange::Stack { to: dim, .. } => cut(dim),
         },
         OpKind::Route(route) => [route.tokens, route.experts, route.capacity].iter().any(cut),
     }

@@ -37,6 +37,7 @@ pub(super) fn rewrite(
         kept_gathered: Vec::new(),
         within: None,
         microbatches_of: Some(cut),
+        scan: None,
         pipeline: None,
         span: batch.span,
     };
@@ -143,7 +144,7 @@ impl MicrobatchRewriter<'_> {
         let layers = self.program.repeats.forward_block(block);
         let around = self.program.repeats.layer_block(self.program.repeats[block].within);
         let within = around.map(|around| self.counterpart(around));
-        let Repeat { name, count, span, .. } = self.program.repeats[block].clone();
+        let Repeat { name, count, scan, span, .. } = self.program.repeats[block].clone();
         let repeat = Repeat {
             name,
             count,
@@ -152,6 +153,7 @@ impl MicrobatchRewriter<'_> {
             kept_gathered: Vec::new(),
             within,
             microbatches_of: None,
+            scan,
             pipeline: None,
             span,
         };
