@@ -39,6 +39,7 @@ fn an_interpreter_of_the_json_alone_computes_what_programs_mean() {
 
 #[test]
 fn it_runs_plans_that_were_searched_for() {
-    let folders = ["book", "layers", "microbatches", "operations", "optimizer", "pipelines"];
+    let folders =
+        ["book", "layers", "scans", "microbatches", "operations", "optimizer", "pipelines"];
     assert!(folders.map(|folder| run(folder, Strategy::Search)).iter().sum::<usize>() > 100);
 }

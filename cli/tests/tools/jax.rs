@@ -51,7 +51,8 @@ fn exported_programs_of_the_book_compute_what_they_mean() {
 
 #[test]
 fn exported_loops_gradients_and_updates_compute_what_they_mean() {
-    let folders = ["layers", "microbatches", "optimizer", "operations", "sparse", "attention"];
+    let folders =
+        ["layers", "scans", "microbatches", "optimizer", "operations", "sparse", "attention"];
     assert!(folders.map(|folder| run(folder, Strategy::Search)).iter().sum::<usize>() > 30);
 }
 

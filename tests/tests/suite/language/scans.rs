@@ -26,10 +26,10 @@ fn programs_with_scans_are_right_and_their_plans_kept() {
     }
 }
 
-const HEAD: &str = "hardware tpu-v5p\nmesh X=2, Y=2\ndim B=8, T=16, C=4, C1=C, C2=C, C3=C, D=16, \
-    F=32\ninput x[B_X, T, D]\nparam W[D, F_Y], U[F_Y, D]\nS: f32[B_X, F_Y] = 0.0\n";
-const SCAN: &str = "scan T in C {\ncarry S\nh = tanh(x *D W)\nS = 0.5 * S + mean_C(h)\n\
-    o = (h + S) *F U\n}\nO = stack(o)\n";
+const HEAD: &str = "hardware tpu-v5p, fusion=none\nmesh X=2, Y=2\ndim B=8, T=16, C=4, C1=C, C2=C, \
+    C3=C, D=16, F=32\ninput x[B_X, T, D]\nparam W[D, F_Y], U[F_Y, D]\nS: f32[B_X, F_Y] = 0.0\n";
+const SCAN: &str = "scan T in C {\ncarry S\nh[B_X, C, F_Y] = tanh(x *D W)\n\
+    S = 0.5 * S + mean_C(h)\no[B_X, C, D_Y] = (h + S) *F U\n}\nO = stack(o)\n";
 
 /// The statements of one step, with their names and the chunk numbered.
 fn written_out(step: usize) -> String {
@@ -37,23 +37,25 @@ fn written_out(step: usize) -> String {
     let part = if step == 0 {
         String::new()
     } else {
-        format!("p{step}[B_X, C{step}, D] = rename(o{step})\n")
+        format!("p{step}[B_X, C{step}, D_Y] = rename(o{step})\n")
     };
     format!(
-        "c{step} = slice_{{T->C}}(x, {})\nh{step} = tanh(c{step} *D W)\n\
+        "c{step} = slice_{{T->C}}(x, {})\nh{step}[B_X, C, F_Y] = tanh(c{step} *D W)\n\
         S{step}: f32[B_X, F_Y] = 0.5 * {state} + mean_C(h{step})\n\
-        o{step} = (h{step} + S{step}) *F U\n{part}",
+        o{step}[B_X, C, D_Y] = (h{step} + S{step}) *F U\n{part}",
         4 * step,
     )
 }
 
-/// A scan has the numbers and the cost of its steps, written out by `slice` and `concat`.
+/// A scan has the numbers and the cost of its steps, written out by `slice` and `concat`. Without
+/// fusion, which no iteration shares with the next, and with the result of each step placed, since
+/// a search may otherwise combine what a loop cannot.
 #[test]
 fn a_scan_is_its_steps_written_out() {
     let steps: String = (0..4).map(written_out).collect();
     let joined = "O = concat_{C,C1,C2,C3->T}(o0, p1, p2, p3)\n";
-    let sources =
-        [SCAN.to_owned(), steps + joined].map(|body| format!("{HEAD}{body}output O[B_X, T, D]\n"));
+    let sources = [SCAN.to_owned(), steps + joined]
+        .map(|body| format!("{HEAD}{body}output O[B_X, T, D_Y]\n"));
     let [scanned, written] = sources.each_ref().map(|source| {
         let whole = program("scan", source);
         let whole = unroll::program(&whole, &|block| whole.repeats[block].count);
