@@ -42,6 +42,10 @@ pub(super) struct Operation {
 impl Resolver<'_> {
     pub(super) fn define(&mut self, definition: &Definition, span: Span) {
         self.links = 0;
+        // What names mean in a block depends on the line that opens it.
+        if !self.wrong_blocks.is_empty() {
+            return self.poison(&definition.target.name.node);
+        }
         if is_split(definition) {
             for part in self.parts_of_split(definition).unwrap_or_default() {
                 self.define(&part, span);

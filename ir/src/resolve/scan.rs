@@ -189,20 +189,21 @@ impl Resolver<'_> {
         let (Some(block), Some(scan), [argument], None) =
             (block, scan, &call.arguments[..], &call.subscript)
         else {
-            return self.bad_call("`chunk` takes one value, inside `scan`", span);
+            let help = "write `scan T in C {` around it, where a name alone means its chunk";
+            return self.bad_call_with("`chunk` takes one value, inside `scan`", span, help);
         };
         let ExprKind::Tensor { name, layout } = &argument.node else {
-            return self.bad_call("`chunk` takes a value by its name", span);
+            let help = "write the expression with the names: in the scan they mean their chunks";
+            return self.bad_call_with("`chunk` takes a value by its name", span, help);
         };
         let value = self.anywhere(name)?;
         let value = self.seen(value, name)?;
         let is_from_here = self.repeats.iterates_over(self.values[value].repeat, block);
         if is_from_here || !self.values[value].dims.contains(&scan.dim) {
-            let message = format!(
-                "`chunk` takes a value with `{}` from before the scan",
-                self.dim_name(scan.dim)
-            );
-            return self.bad_call(&message, span);
+            let whole = self.dim_name(scan.dim);
+            let message = format!("`chunk` takes a value with `{whole}` from before the scan");
+            let help = format!("write `{}` alone, which has no chunks", name.node);
+            return self.bad_call_with(&message, span, &help);
         }
         let operand = self.placed(value, name, layout.as_ref(), argument.span)?;
         self.chunk_of(scan, operand)
@@ -211,16 +212,19 @@ impl Resolver<'_> {
     /// `stack(y)`: the values of all steps, one after another.
     pub(super) fn stack(&mut self, call: &Call, span: Span) -> Option<Operation> {
         let ([argument], None) = (&call.arguments[..], &call.subscript) else {
-            return self.bad_call("`stack` takes one value of a scan", span);
+            let help = "write `stack(y)` after the scan, with a name that its steps define";
+            return self.bad_call_with("`stack` takes one value of a scan", span, help);
         };
         let ExprKind::Tensor { name, layout } = &argument.node else {
-            return self.bad_call("`stack` takes a value by its name", span);
+            let help = "give the expression a name in the scan, and stack that";
+            return self.bad_call_with("`stack` takes a value by its name", span, help);
         };
         let value = self.anywhere(name)?;
         let left = self.repeats.exited_block(self.inside(), self.values[value].repeat);
         let Some(Scan { dim, chunk }) = left.and_then(|block| self.repeats[block].scan) else {
             let message = format!("`stack({})` is for values of a scan, after it", name.node);
-            return self.bad_call(&message, span);
+            let help = "stack a name that the steps of a scan define; others are whole already";
+            return self.bad_call_with(&message, span, help);
         };
         let dims = &self.values[value].dims;
         if let Some(chunk) = chunk.filter(|chunk| !dims.contains(chunk)) {

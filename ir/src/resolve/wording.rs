@@ -15,6 +15,11 @@ impl Resolver<'_> {
         } else {
             "see `shardwise explain SW107`"
         };
+        self.bad_call_with(message, span, help)
+    }
+
+    /// A call that is not of its function's form, and what to write.
+    pub(super) fn bad_call_with<T>(&mut self, message: &str, span: Span, help: &str) -> Option<T> {
         self.error(Diag::error(names::BAD_CALL, message, span, "this call").help(help));
         None
     }

@@ -8,6 +8,7 @@ use shardwise_ir::program::{
     BatchSplit, Blocks, KernelPart, MapFn, MapForm, Op, OpKind, Operand, Program, Repeat, Value,
 };
 use shardwise_ir::rearrange::Rearrange;
+use shardwise_ir::shape::infer_shape;
 use shardwise_ir::sharding::{Pin, Unreduced};
 
 use super::forms::{MicrobatchForm, MicrobatchForms};
@@ -281,12 +282,27 @@ impl MicrobatchRewriter<'_> {
             // Such a statement gets its result's dimensions from its left side only.
             let leads =
                 matches!(op.kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)));
-            let rank = self.program.values[op.result].dims.len();
-            op.result_pin =
-                leads.then(|| Pin { dims: vec![None; rank], unreduced: Unreduced::default() });
+            op.result_pin = leads.then(|| self.open_pin(op.result));
+            self.program.values[op.result].declared_sharding.clone_from(&op.result_pin);
+        } else if op.result_pin.is_none() && self.is_reordered(&op) {
+            // An output's brackets no longer order its dimensions, so its own have to.
+            op.result_pin = Some(self.open_pin(op.result));
             self.program.values[op.result].declared_sharding.clone_from(&op.result_pin);
         }
         self.lists.inside.push(op);
+    }
+
+    /// Whether a result has its dimensions in another order than its operands give.
+    fn is_reordered(&self, op: &Op) -> bool {
+        let values = &self.program.values;
+        let operands = op.operands.iter().map(|operand| values[operand.value].dims.as_slice());
+        infer_shape(&op.kind, &operands.collect::<Vec<_>>()) != values[op.result].dims
+    }
+
+    /// Brackets that leave every axis open.
+    fn open_pin(&self, value: ValueId) -> Pin {
+        let rank = self.program.values[value].dims.len();
+        Pin { dims: vec![None; rank], unreduced: Unreduced::default() }
     }
 
     /// An operation that reads only the dimensions of its operand, with the operand replaced by a
