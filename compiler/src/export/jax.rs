@@ -29,6 +29,7 @@ mod layout;
 mod loops;
 mod module;
 mod names;
+mod parts;
 mod phases;
 mod rearrange;
 mod sizes;

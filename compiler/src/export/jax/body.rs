@@ -1,7 +1,5 @@
 //! Functions: the steps of a plan as assignments.
 
-mod parts;
-
 use indexmap::{IndexMap, IndexSet};
 
 use super::super::json::{NodeJson, Operation, PlanJson, StepJson, TensorJson};

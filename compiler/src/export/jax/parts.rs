@@ -3,13 +3,13 @@
 
 use indexmap::IndexMap;
 
-use super::super::super::json::{NodeJson, Operation, StepJson};
-use super::super::expression::{aligned, number_of};
-use super::super::flow::Key;
-use super::super::loops::Frame;
-use super::super::sizes::count_name;
-use super::super::{Result, unsupported};
-use super::Writer;
+use super::super::json::{NodeJson, Operation, StepJson};
+use super::body::Writer;
+use super::expression::{aligned, number_of};
+use super::flow::Key;
+use super::loops::Frame;
+use super::sizes::count_name;
+use super::{Result, unsupported};
 
 impl<'p> Writer<'p> {
     /// The arrays that iterations get rows or chunks of.
