@@ -1,5 +1,7 @@
 //! The only loop over the pipeline: text in, result out.
 
+use std::time::Instant;
+
 use shardwise_grammar::ast;
 use shardwise_ir::codes;
 use shardwise_ir::dataflow::Analyzed;
@@ -142,7 +144,7 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
     let attention = attention_site::sites(&program);
     let capacity_bytes = options.capacity(&program);
     let (plan, reports, origin) = made(program, options).map_err(refuse)?;
-    let Reports { plan: report, textbook } = reports;
+    let Reports { plan: report, textbook, rules_fail } = reports;
     let broken = budget::broken(&plan, &report);
     if !broken.is_empty() {
         return Err(refuse(broken));
@@ -157,6 +159,7 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
         plan,
         report,
         textbook,
+        rules_fail,
         objective: options.objective,
         capacity_bytes,
         refinement: options.refinement,
@@ -194,7 +197,7 @@ pub(crate) fn planned_until<'p>(
 ) -> Result<Planning<'p>, Vec<Diag>> {
     let search = Request {
         objective: options.objective,
-        timeout: options.timeout,
+        deadline: options.timeout.map(|timeout| Instant::now() + timeout),
         capacity: options.capacity(program),
     };
     let request =
@@ -210,7 +213,11 @@ fn made(program: Analyzed, options: &Options) -> Result<Made, Vec<Diag>> {
     if program.mode == Mode::Explicit {
         let plan = ExpandedPlan::from(verify::explicit(program.into_program())?);
         let report = report(&plan, options.refinement);
-        return Ok((plan, Reports { textbook: report.clone(), plan: report }, Origin::Explicit));
+        return Ok((
+            plan,
+            Reports { textbook: report.clone(), plan: report, rules_fail: false },
+            Origin::Explicit,
+        ));
     }
     let planning = planned_until(&program, options, Pass::Report)?;
     let (found, plan, reports) = planning.finish();

@@ -49,7 +49,7 @@ pub enum Explanation {
 pub struct Causes {
     /// The target in words: `` `Win` ``, `line 7`, `every collective`.
     pub about: String,
-    /// The objective that alternatives change: `serial`, `comm` or `overlap`.
+    /// The objective that alternatives change: `serial`, `comm`, `overlap` or `scheduled`.
     pub objective: String,
     /// The plan's own number, in seconds.
     pub now_s: f64,

@@ -38,6 +38,9 @@ pub struct Planned {
     pub report: Report,
     /// The costs of the textbook's plan (the plan itself, for an explicit program).
     pub textbook: Report,
+    /// Whether the textbook's rules find no plan, so that `textbook` is the one from which the
+    /// search started.
+    pub rules_fail: bool,
     /// The objective of the search.
     pub objective: Objective,
     /// The memory capacity of a device, where known.
@@ -108,6 +111,7 @@ impl Planned {
             Objective::Serial => report.serial_s,
             Objective::Comm => report.comm_s,
             Objective::Overlap => report.overlap_s,
+            Objective::Scheduled => report.schedule.makespan_s,
         }
     }
 }

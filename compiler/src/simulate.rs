@@ -89,7 +89,7 @@ pub fn verify(
     let plan = explicit(name, &planned.plan.to_string(), options)?;
     let verdict =
         execute(&program, &plan, setup).map_err(|diag| Findings::new(vec![diag], name, source))?;
-    Ok(Verdict { plan: planned.strategy_name(), ..verdict })
+    Ok(Verdict { plan: planned.strategy_name(), rules_fail: planned.rules_fail, ..verdict })
 }
 
 /// Runs the explicit program `source` against the program `reference`; values are matched by name.
@@ -205,6 +205,7 @@ fn run(scaled: scale::Scaled, setup: &Setup<'_>) -> Verdict {
     let mismatch = run.all(&program, setup.progress);
     Verdict {
         plan: "explicit",
+        rules_fail: false,
         statements: plan.steps.len(),
         devices: run.mesh.len(),
         setting: scale::describe(&plan.program, &layers),

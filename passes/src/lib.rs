@@ -15,7 +15,7 @@
 //! * [`solver`]: a generic optimiser, which knows no program, sharding or collective
 //!   (`minimize.rs`);
 //! * `search`: the problem given to the solver (`serial.rs`), under a memory limit (`memory.rs`),
-//!   or for the overlap objective (`bottleneck.rs`);
+//!   or for the busiest resource and the schedule (`balanced.rs`);
 //! * `insert_collectives`: an assignment of layouts becomes a plan of explicit steps (`plan.rs`);
 //! * `cost`: the price of an AllReduce and of every other collective (`collective.rs`), of local
 //!   operations (`local.rs`); schedule, memory and report.

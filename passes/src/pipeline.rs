@@ -24,7 +24,7 @@ pub use crate::fusion::{KernelFault, with_kernels};
 use crate::layouts::composite::ExpandedPlan;
 use crate::propagate::textbook::{self, Infeasible};
 use crate::reshard::tables::Tables;
-use crate::search::{Found, Optimality, Refusal, Request, search};
+use crate::search::{Found, Optimality, Refusal, Request, search, without_textbook};
 use crate::training::gradient::{self, GradientFault};
 use crate::training::optimizer::{self, OptimizerFault};
 
@@ -161,6 +161,7 @@ pub struct Planning<'p> {
     /// The shardings of each value, and the steps between them.
     pub tables: Tables<'p>,
     textbook: Option<Plan>,
+    rules_fail: bool,
     found: Option<Found>,
     plan: Option<ExpandedPlan<'static>>,
     reports: Option<Reports>,
@@ -171,8 +172,10 @@ pub struct Planning<'p> {
 pub struct Reports {
     /// The plan's costs.
     pub plan: Report,
-    /// The textbook's.
+    /// The textbook's; where its rules find no plan, those of the one that the search starts from.
     pub textbook: Report,
+    /// Whether the textbook's rules find no plan.
+    pub rules_fail: bool,
 }
 
 impl Planning<'_> {
@@ -270,11 +273,28 @@ fn open_layouts(program: &Analyzed, request: PlanRequest) -> Result<Planning<'_>
         return Err(PlanFault::TooManyShardings(value));
     }
     let tables = Tables::new(program, request.refinement);
-    Ok(Planning { request, tables, textbook: None, found: None, plan: None, reports: None })
+    Ok(Planning {
+        request,
+        tables,
+        textbook: None,
+        rules_fail: false,
+        found: None,
+        plan: None,
+        reports: None,
+    })
 }
 
+/// Where the rules find no plan, such as for sums that have to stay pending through an addition,
+/// the search starts from one of its own.
 fn follow_textbook(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
-    let plan = textbook::plan(&planning.tables).map_err(PlanFault::Infeasible)?;
+    let PlanRequest { strategy, search: Request { deadline, .. }, .. } = planning.request;
+    let plan = textbook::plan(&planning.tables).or_else(|infeasible| {
+        planning.rules_fail = true;
+        let searched = (strategy == Strategy::Search)
+            .then(|| without_textbook(&planning.tables, deadline))
+            .flatten();
+        searched.ok_or(PlanFault::Infeasible(infeasible))
+    })?;
     planning.textbook = Some(plan);
     Ok(())
 }
@@ -321,6 +341,6 @@ fn price(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
     let refinement = planning.request.refinement;
     let plan = report(planning.plan(), refinement);
     let textbook = report(&planning.textbook().into(), refinement);
-    planning.reports = Some(Reports { plan, textbook });
+    planning.reports = Some(Reports { plan, textbook, rules_fail: planning.rules_fail });
     Ok(())
 }

@@ -9,6 +9,7 @@
 
 mod distances;
 mod layouts;
+mod schedules;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,8 @@ use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{AxisId, DimId, RepeatId, ValueId};
 use shardwise_ir::program::MapForm;
 use shardwise_ir::sharding::{AxisRef, Pin, Reduction, Sharding, Unreduced};
+
+pub use schedules::shortest_schedule;
 
 /// Axes of each dimension, major to minor, and the set of pending ones.
 type State = (Vec<Vec<usize>>, Vec<usize>);

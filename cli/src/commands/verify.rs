@@ -43,8 +43,8 @@ fn against(
     print(plan.0, &verdict, output)
 }
 
-/// Runs the plan of the search and that of the textbook; an explicit program is its own plan, and
-/// is run once.
+/// Runs the plan of the search and that of the textbook, if its rules find one; an explicit program
+/// is its own plan, and is run once.
 fn both_strategies(
     args: &VerifyArgs,
     source: &Source,
@@ -58,7 +58,7 @@ fn both_strategies(
         let verdict =
             run(args, |setup| verify::verify(&source.path, &source.text, &options, setup))?;
         print(&source.path, &verdict, output)?;
-        if verdict.plan == "explicit" {
+        if verdict.plan == "explicit" || verdict.rules_fail {
             break;
         }
     }

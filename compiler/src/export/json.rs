@@ -39,7 +39,7 @@ pub struct PlanJson {
     pub program: String,
     /// `search`, `textbook`, or `explicit` for a program that was a plan already.
     pub strategy: String,
-    /// The objective of the search: `serial` or `comm`.
+    /// The objective of the search: `serial`, `comm`, `overlap` or `scheduled`.
     pub objective: String,
     /// The hardware's name.
     pub hardware: String,

@@ -85,12 +85,13 @@ fn feasible(program: &Analyzed, options: &Options) -> Result<Priced, Vec<Diag>> 
     // The memory capacity decides whether there is a plan, not whether the program is correct.
     let options =
         Options { strategy: Strategy::Textbook, memory: Some(f64::INFINITY), ..options.clone() };
-    let textbook = driver::plan_of(program, &options)?;
+    let search =
+        || driver::plan_of(program, &Options { strategy: Strategy::Search, ..options.clone() });
+    let textbook = driver::plan_of(program, &options).or_else(|_| search())?;
     let textbook = Priced::new(textbook, options.refinement);
     let mut broken = textbook.broken();
     if !broken.is_empty() {
-        let searched =
-            driver::plan_of(program, &Options { strategy: Strategy::Search, ..options.clone() })?;
+        let searched = search()?;
         broken = Priced::new(searched, options.refinement).broken();
     }
     if broken.is_empty() { Ok(textbook) } else { Err(broken) }

@@ -56,7 +56,9 @@ impl Planned {
             }
         };
         let per_cent = 100.0 * (book - own).abs() / book;
-        let saving = if own < book {
+        let saving = if self.rules_fail {
+            "the textbook's rules find no plan".to_owned()
+        } else if own < book {
             format!("{per_cent:.1}% under the textbook's {}", units::seconds(book))
         } else if own > book * (1.0 + 1e-9) {
             format!(

@@ -7,6 +7,8 @@ use std::fmt;
 pub struct Verdict {
     /// The strategy of the plan: `search`, `textbook` or `explicit`.
     pub plan: &'static str,
+    /// Whether the textbook's rules find no plan of the program.
+    pub rules_fail: bool,
     /// Statements that were run.
     pub statements: usize,
     /// Devices that were simulated.

@@ -1,6 +1,6 @@
 //! Searches for the cheapest plan whose peak memory fits into a device.
 
 mod demand;
-mod feasible;
+pub(crate) mod feasible;
 pub(crate) mod limit;
 mod rematerialize;

@@ -19,6 +19,8 @@ pub enum Objective {
     Comm,
     /// The busiest resource, compute or an axis's links: a lower bound of every schedule.
     Overlap,
+    /// The schedule of the plan: what a step takes where collectives run beside compute.
+    Scheduled,
 }
 
 impl Objective {
@@ -27,10 +29,19 @@ impl Objective {
         self.into()
     }
 
+    /// Those whose plans the search for this one starts from.
+    pub(crate) fn starts(self) -> &'static [Self] {
+        match self {
+            Self::Serial | Self::Comm => &[],
+            Self::Overlap => &[Self::Serial, Self::Comm],
+            Self::Scheduled => &[Self::Serial, Self::Comm, Self::Overlap],
+        }
+    }
+
     /// The weight of a second of compute where steps are summed.
     pub fn compute(self) -> f64 {
         match self {
-            Self::Serial | Self::Overlap => 1.0,
+            Self::Serial | Self::Overlap | Self::Scheduled => 1.0,
             Self::Comm => 0.0,
         }
     }
@@ -38,8 +49,10 @@ impl Objective {
 
 /// The cost of a plan under the objective, in seconds.
 pub(crate) fn objective_s(tables: &Tables<'_>, plan: &Plan, objective: Objective) -> f64 {
+    let report = || report::report(&plan.into(), tables.cost_model.refinement);
     match objective {
-        Objective::Overlap => report::report(&plan.into(), tables.cost_model.refinement).overlap_s,
+        Objective::Overlap => report().overlap_s,
+        Objective::Scheduled => report().schedule.makespan_s,
         Objective::Serial | Objective::Comm => plan_price(tables, plan, objective).as_seconds(),
     }
 }

@@ -1,6 +1,6 @@
 //! The request and the result of a search.
 
-use std::time::Duration;
+use std::time::Instant;
 
 use shardwise_ir::plan::{Materialization, Plan};
 
@@ -46,8 +46,15 @@ pub enum Refusal {
 pub struct Request {
     /// The objective.
     pub objective: Objective,
-    /// The time limit; without one, the search ends with the proof or at its limits of work.
-    pub timeout: Option<Duration>,
+    /// When the search ends at the latest; without it, with the proof or at its limits of work.
+    pub deadline: Option<Instant>,
     /// Bytes that a device may hold.
     pub capacity: Option<f64>,
+}
+
+impl Request {
+    /// Whether the search should have ended.
+    pub(crate) fn is_late(self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
 }

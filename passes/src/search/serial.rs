@@ -4,8 +4,9 @@
 //! many shardings to compare them. Where the solver cannot close the gap, the bound says how much
 //! cheaper a plan could be at most.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use shardwise_ir::ids::OpId;
 use shardwise_ir::plan::{Materialization, Plan};
 
 use crate::cost::report;
@@ -13,7 +14,7 @@ use crate::insert_collectives::plan;
 use crate::problem::{Problem, dominance};
 use crate::propagate::textbook::Infeasible;
 use crate::reshard::tables::Tables;
-use crate::search::objective::plan_price;
+use crate::search::objective::{Objective, plan_price};
 use crate::search::outcome::{Found, Optimality, Request};
 use crate::search::tie_break::{alternatives, prefer};
 use crate::solver::dreyfus_wagner::Trees;
@@ -28,11 +29,11 @@ const PRUNED: usize = 500;
 pub(crate) fn search(
     tables: &Tables<'_>,
     textbook: &Plan,
-    Request { objective, timeout, .. }: Request,
+    Request { objective, deadline, .. }: Request,
 ) -> Result<Found, Infeasible> {
     let problem = Problem::new(tables, objective.compute());
     let Solved { plan: found, bound, exact, alternatives, layouts } =
-        solve(problem, textbook, timeout)?;
+        solve(problem, textbook, deadline)?;
     let (price, known) =
         (plan_price(tables, &found, objective), plan_price(tables, textbook, objective));
     let plan = if price < known { found } else { textbook.clone() };
@@ -59,11 +60,25 @@ pub(crate) struct Solved {
 pub(crate) fn solve(
     mut problem: Problem<'_>,
     textbook: &Plan,
-    timeout: Option<Duration>,
+    deadline: Option<Instant>,
 ) -> Result<Solved, Infeasible> {
-    let (tables, compute) = (problem.tables, problem.compute);
-    let deadline = timeout.map(|timeout| Instant::now() + timeout);
     prefer(&mut problem, textbook);
+    solve_from(problem, Some(textbook), deadline)?.ok_or(Infeasible::Operation(OpId::new(0)))
+}
+
+/// A plan for a program for which the textbook's rules find none, if there is one.
+pub(crate) fn without_textbook(tables: &Tables<'_>, deadline: Option<Instant>) -> Option<Plan> {
+    let problem = Problem::new(tables, Objective::Serial.compute());
+    solve_from(problem, None, deadline).ok().flatten().map(|solved| solved.plan)
+}
+
+/// The same from a known plan, if there is one; `None` where none is known or found.
+fn solve_from(
+    mut problem: Problem<'_>,
+    known: Option<&Plan>,
+    deadline: Option<Instant>,
+) -> Result<Option<Solved>, Infeasible> {
+    let (tables, compute) = (problem.tables, problem.compute);
     let before = problem.variables.iter().map(|variable| variable.choices.len()).sum();
     if tables.all.iter().all(|table| table.space.len() <= PRUNED) {
         dominance::prune(&mut problem);
@@ -80,13 +95,15 @@ pub(crate) fn solve(
         weight(&plan::plan(&problem, assignment, trees))
     };
     let limits = Limits { deadline, ..Limits::default() };
-    let solution = minimize_with(&model, &mut trees, limits, weight(textbook), &mut evaluate);
+    let cutoff = known.map_or(Weight::INFINITE, weight);
+    let solution = minimize_with(&model, &mut trees, limits, cutoff, &mut evaluate);
     let found = solution.assignment.as_ref().map(|found| plan::plan(&problem, found, &mut trees));
-    Ok(Solved {
-        plan: found.unwrap_or_else(|| textbook.clone()),
+    let Some(plan) = found.or_else(|| known.cloned()) else { return Ok(None) };
+    Ok(Some(Solved {
+        plan,
         bound: solution.bound,
         exact: solution.stop_reason.is_proof(),
         alternatives: alternatives(&problem, &solution),
         layouts: (before, after),
-    })
+    }))
 }

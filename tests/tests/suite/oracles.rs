@@ -3,7 +3,6 @@
 
 mod brute_force;
 mod dual_bounds;
-mod mutants;
 mod numerical_gradients;
 mod pipeline_formulas;
 mod simulated_devices;

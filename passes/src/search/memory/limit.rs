@@ -9,8 +9,6 @@
 //! single step at which kept values are all live; there the largest values are kept one after
 //! another, each time with a search of its own.
 
-use std::time::Instant;
-
 use indexmap::IndexSet;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
@@ -61,6 +59,11 @@ const MOST_RETAINED: usize = 8;
 /// Solutions of [`retain_across`] in which further values are kept.
 const MOST_FILLED: usize = 3;
 
+/// Parts of a limit that are tried as limits of their own, for programs of at most so many
+/// operations: each takes as long as the first.
+const TIGHTER: [f64; 6] = [0.97, 0.93, 0.87, 0.8, 0.7, 0.55];
+const MOST_TIGHTENED: usize = 40;
+
 /// A memory limit, and the searches under it.
 pub(crate) struct Limit<'a, 't> {
     /// The tables of all paths, which price plans.
@@ -98,11 +101,33 @@ impl<'a, 't> Limit<'a, 't> {
         best
     }
 
+    /// The same, and the plans within tighter limits where it is not proven that none of them is
+    /// cheaper. A tighter limit leaves out reshards through larger blocks, and so finds plans that
+    /// fit here as well: without them a looser limit could have a costlier plan, or none.
+    pub(crate) fn feasible_or_tighter(&self) -> FeasiblePlan {
+        let mut best = self.feasible();
+        if self.tables.program.ops.len() > MOST_TIGHTENED {
+            return best;
+        }
+        for part in TIGHTER {
+            if can_prune(best.lower_bound_s, best.seconds()) || self.request.is_late() {
+                break;
+            }
+            let capacity = part * self.capacity;
+            let tighter = Self::new(self.tables, self.textbook, self.request, capacity).feasible();
+            if tighter.seconds() < best.seconds() {
+                best.plan = tighter.plan;
+            }
+        }
+        best
+    }
+
     /// Rematerialises all of `parts`, then keeps those that save time.
     fn rematerializing(&self, best: &mut FeasiblePlan, parts: &[ValueId]) {
         let all: IndexSet<ValueId> = parts.iter().copied().collect();
         let problem = self.problem(&all);
-        let Ok(rematerialized) = solve(problem.clone(), self.textbook, self.request.timeout) else {
+        let Ok(rematerialized) = solve(problem.clone(), self.textbook, self.request.deadline)
+        else {
             return;
         };
         if !self.try_incumbent(best, rematerialized.plan)
@@ -116,7 +141,7 @@ impl<'a, 't> Limit<'a, 't> {
             rematerialized_s: rematerialized.bound.as_seconds(),
         };
         let Some(Retention { lower_bound_s, assignments }) =
-            retain_across(&self.within, parts, &asked, self.deadline())
+            retain_across(&self.within, parts, &asked, self.request.deadline)
         else {
             return self.greedy_retain(best, parts, all);
         };
@@ -146,7 +171,7 @@ impl<'a, 't> Limit<'a, 't> {
             let before = best.seconds();
             rematerialized.shift_remove(&value);
             if let Ok(solved) =
-                solve(self.problem(&rematerialized), self.textbook, self.request.timeout)
+                solve(self.problem(&rematerialized), self.textbook, self.request.deadline)
             {
                 self.try_incumbent(best, solved.plan);
             }
@@ -216,7 +241,7 @@ impl<'a, 't> Limit<'a, 't> {
     fn limited(&self, rematerialized: &IndexSet<ValueId>, most_solutions: usize) -> FeasiblePlan {
         let mut problem = self.problem(rematerialized);
         prefer(&mut problem, self.textbook);
-        let limits = RowLimits { solutions: most_solutions, deadline: self.deadline() };
+        let limits = RowLimits { solutions: most_solutions, deadline: self.request.deadline };
         feasible::search(&mut problem, self.capacity, limits, &|plan| self.seconds(plan))
     }
 
@@ -226,11 +251,6 @@ impl<'a, 't> Limit<'a, 't> {
             self.request.objective.compute(),
             Rematerialized { values: Some(rematerialized), before: None },
         )
-    }
-
-    /// The deadline of a search that begins now.
-    fn deadline(&self) -> Option<Instant> {
-        self.request.timeout.map(|timeout| Instant::now() + timeout)
     }
 
     fn seconds(&self, plan: &Plan) -> f64 {

@@ -1,5 +1,6 @@
 //! The page about operations: every program on it is planned, and its plans run.
 
+use shardwise::lint::Settings;
 use shardwise::verify::{Setup, Sizes, verify};
 use shardwise::{Options, Strategy};
 use shardwise_tests::properties::checked_plans;
@@ -12,6 +13,25 @@ fn programs_of_operations_are_right_and_their_plans_kept() {
         let [planned, _] = checked_plans(&name, &source, Sizes::Scaled);
         plan_snapshot("operations", &name, &planned);
     }
+}
+
+/// The textbook's rules reduce what an addition reads, and nothing makes a pending sum of a complete
+/// value.
+#[test]
+fn a_sum_that_stays_pending_is_planned_without_the_textbook() {
+    let source = "hardware tpu-v5p\nmesh X=2, Y=4\ndim B=64, D=128\ninput A[B_X, D] {U_Y}\n\
+                  Twice = A + A\noutput Twice[B_X, D] {U_Y}\n";
+    let options = Options::default();
+    let planned = shardwise::plan("pending", source, &options).expect("the search finds a plan");
+    assert_eq!((planned.status_name(), planned.report.comm_s.to_bits()), ("optimal", 0));
+    assert!(planned.to_string().contains("the textbook's rules find no plan"), "{planned}");
+    let checked = shardwise::lint::lint("pending", source, &options, &Settings::default());
+    assert!(checked.findings.iter().all(|finding| finding.diag.code == "SW307"), "{checked:?}");
+    let verdict = verify("pending", source, &options, &Setup::default()).expect("it is run");
+    assert!(verdict.mismatch.is_none() && verdict.rules_fail, "{verdict}");
+    let rules = Options { strategy: Strategy::Textbook, ..Options::default() };
+    let refused = shardwise::plan("pending", source, &rules).expect_err("the rules find none");
+    assert_eq!(refused.reports[0].diag.code, "SW210");
 }
 
 #[test]

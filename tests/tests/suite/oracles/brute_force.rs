@@ -3,9 +3,9 @@
 
 use proptest::prelude::*;
 use shardwise::{Objective, Options};
-use shardwise_tests::brute_force::{Goal, optimum};
+use shardwise_tests::brute_force::{Goal, optimum, shortest_schedule};
 use shardwise_tests::model::{bounded_program, rounding_s};
-use shardwise_tests::random::{Dice, for_all, numbers};
+use shardwise_tests::random::{Dice, draws, for_all, numbers};
 
 /// A random program as text: declarations, one to three operations, outputs.
 #[derive(Clone, Debug)]
@@ -250,6 +250,69 @@ fn agree(sketch: &Sketch) -> Result<(), TestCaseError> {
         }
     }
     Ok(())
+}
+
+/// A program on one axis in which every value is used once: branches that are joined in the end.
+fn branches(numbers: &[u32], operations: usize) -> Sketch {
+    let mut dice = Dice::new(numbers);
+    let sizes = [96, 480, 4800, 49152];
+    let dims: Vec<String> =
+        DIMS[..4].iter().map(|dim| format!("{dim}={}", sizes[dice.roll(4)])).collect();
+    let mut text = format!("hardware tpu-v5p\nmesh X=4\ndim {}\n", dims.join(", "));
+    let mut unused: Vec<(String, Vec<usize>)> = Vec::new();
+    for i in 0..3 {
+        let first = dice.roll(4);
+        let dims = vec![first, (first + 1 + dice.roll(3)) % 4];
+        text += &format!("input A{i}{}\n", brackets(&dims, &mut dice, 1, true));
+        unused.push((format!("A{i}"), dims));
+    }
+    for i in 0..operations {
+        let (a, a_dims) = unused.remove(dice.roll(unused.len()));
+        let (dims, right) = if unused.is_empty() || dice.roll(3) == 0 {
+            (a_dims, format!("gelu({a})"))
+        } else {
+            let (b, b_dims) = unused.remove(dice.roll(unused.len()));
+            let mut union = a_dims.clone();
+            union.extend(b_dims.iter().filter(|dim| !a_dims.contains(dim)));
+            match a_dims.iter().find(|dim| b_dims.contains(dim)) {
+                Some(&summed) if union.len() > 1 => {
+                    union.retain(|&dim| dim != summed);
+                    (union, format!("{a} *{} {b}", DIMS[summed]))
+                }
+                _ => (union, format!("{a} * {b}")),
+            }
+        };
+        text += &format!("T{i} = {right}\n");
+        unused.push((format!("T{i}"), dims));
+    }
+    for (name, dims) in &unused {
+        text += &format!("output {name}{}\n", brackets(dims, &mut dice, 1, true));
+    }
+    Sketch { text }
+}
+
+/// The schedule beside the shortest of all plans: the claim of the search is true, and most of its
+/// schedules are the shortest.
+#[test]
+fn schedules_are_as_short_as_claimed() {
+    let (mut compared, mut shortest) = (0, 0);
+    for (i, numbers) in draws().take(160).enumerate() {
+        let Sketch { text } = branches(&numbers, 2 + i % 3);
+        let checked = shardwise::check("random", &text, &Options::default());
+        let Some(wanted_s) = checked.program.as_ref().and_then(shortest_schedule) else { continue };
+        let objective = Objective::Scheduled;
+        let options = Options { objective, memory: Some(f64::INFINITY), ..Options::default() };
+        let Ok(planned) = shardwise::plan("random", &text, &options) else { continue };
+        let (makespan_s, bound_s) = (planned.report.schedule.makespan_s, planned.lower_bound_s());
+        let close = 1e-9 * wanted_s.max(1e-9);
+        assert!(bound_s <= wanted_s + close, "{bound_s} bounds {wanted_s}\n{text}\n{planned}");
+        if planned.status_name() == "optimal" {
+            assert!(makespan_s <= wanted_s + close, "{wanted_s} is shorter\n{text}\n{planned}");
+        }
+        compared += 1;
+        shortest += usize::from(makespan_s <= wanted_s + close);
+    }
+    assert!(compared >= 100 && shortest * 20 >= compared * 19, "{shortest} of {compared}");
 }
 
 fn run(cases: u32, axes: usize, operations: usize) {

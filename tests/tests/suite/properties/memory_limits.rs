@@ -2,8 +2,7 @@
 //! are true.
 
 use shardwise::{Options, Planned, Strategy};
-use shardwise_tests::random::{Dice, draws};
-use shardwise_tests::{drawn, random_program, read, statements};
+use shardwise_tests::{drawn, read, statements};
 
 fn plan(source: &str, memory: f64) -> Result<Planned, shardwise::Findings> {
     shardwise::plan("program", source, &Options { memory: Some(memory), ..Options::default() })
@@ -40,92 +39,4 @@ fn what_cannot_fit_is_reported_with_what_is_in_the_way() {
         text.contains("the smallest plan found needs") && text.contains("params and state 268 MB"),
         "{text}"
     );
-}
-
-/// Plans within ever smaller parts of the memory that the cheapest takes, beside that and the
-/// textbook's.
-fn within_less_and_less(source: &str) -> Vec<Planned> {
-    let textbook = shardwise::plan(
-        "program",
-        source,
-        &Options { strategy: Strategy::Textbook, ..Options::default() },
-    );
-    let (Ok(free), Ok(textbook)) = (plan(source, f64::INFINITY), textbook) else {
-        return Vec::new();
-    };
-    let all = free.report.memory.peak_bytes;
-    let limited = [0.9, 0.7, 0.5, 0.3].map(|part| part * all);
-    // What does not fit does not fit into less.
-    let plans: Vec<Planned> =
-        limited.into_iter().map_while(|limit| plan(source, limit).ok()).collect();
-    [free, textbook].into_iter().chain(plans).collect()
-}
-
-/// A plan that fits a limit must not be cheaper than what is claimed of all that do. How many plans
-/// have a limit, and how many of these are proven.
-fn agree(source: &str, plans: &[Planned]) -> (usize, usize) {
-    let of_limits: Vec<&Planned> = plans.iter().skip(2).collect();
-    for planned in &of_limits {
-        assert!(
-            planned.report.memory.peak_bytes <= planned.capacity_bytes.unwrap_or(f64::INFINITY),
-            "{planned}"
-        );
-    }
-    for claim in plans {
-        let limit = claim.capacity_bytes.unwrap_or(f64::INFINITY);
-        for other in plans.iter().filter(|other| other.report.memory.peak_bytes <= limit) {
-            assert!(
-                claim.lower_bound_s() <= other.report.serial_s * (1.0 + 1e-9),
-                "{source}\n{claim}\n{other}"
-            );
-        }
-    }
-    (of_limits.len(), of_limits.iter().filter(|claim| claim.status_name() == "optimal").count())
-}
-
-/// Sums over random programs.
-fn agreeing(programs: usize, source: impl Fn(usize, &[u32]) -> String) -> (usize, usize) {
-    let mut all = (0, 0);
-    for (i, numbers) in draws().take(programs).enumerate() {
-        let source = source(i, &numbers);
-        let (limited, proven) = agree(&source, &within_less_and_less(&source));
-        all = (all.0 + limited, all.1 + proven);
-    }
-    all
-}
-
-#[test]
-fn limits_agree_with_each_other() {
-    let (limited, proven) =
-        agreeing(90, |i, numbers| random_program::program(numbers, 1 + i % 2, 2 + i % 5));
-    assert!(limited >= 30 && proven * 5 >= limited * 2, "{proven} proven of {limited}");
-}
-
-/// A value gathered in the forward pass is kept for the backward pass, or gathered again: programs
-/// in which this is the only choice.
-#[test]
-fn limits_agree_where_layers_are_trained() {
-    // Each operation alone: where results are computed again, little can be dropped, and a search
-    // that finds nothing takes its time.
-    let (limited, _) = agreeing(12, |_, numbers| {
-        layers(&mut Dice::new(numbers)).replace("tpu-v5p", "tpu-v5p, fusion=none")
-    });
-    assert!(limited >= 10, "{limited}");
-}
-
-/// Layers of a few matrices, split at random, and their gradients.
-fn layers(dice: &mut Dice<'_>) -> String {
-    let sizes = [64, 256, 1024];
-    let (b, d, f) = (sizes[dice.roll(3)] * 8, sizes[dice.roll(3)], sizes[dice.roll(3)] * 4);
-    let splits = [("", ""), ("_X", ""), ("", "_X"), ("_X", "_Y"), ("_Y", "_X"), ("_XY", "")];
-    let [(w, w2), (v, v2)] = [splits[dice.roll(6)], splits[dice.roll(6)]];
-    let rows = ["_X", "_XY", "_Y", ""][dice.roll(4)];
-    let kept = ["", "  checkpoint\n"][dice.roll(2)];
-    let parts = ["", "", "", ", microbatches=4"][dice.roll(4)];
-    let layers = [1, 2, 6][dice.roll(3)];
-    format!(
-        "hardware tpu-v5p\nmesh X=4, Y=2\ndim B={b}, D={d}, F={f}\ninput x[B{rows}, D]\n\
-            repeat L={layers} {{\n  carry x\n  param w[D{w}, F{w2}], v[F{v}, D{v2}]\n  x = relu(x \
-            *D w) *F v\n{kept}}}\nLoss = sum_{{B,D}}(x * x)\nbackward from Loss{parts}\n"
-    )
 }

@@ -1,6 +1,6 @@
 //! Properties that every plan has.
 
-use shardwise::{Objective, Options};
+use shardwise::{Objective, Options, Planned};
 use shardwise_tests::planning::searched;
 use shardwise_tests::snapshot::plan_snapshot;
 use shardwise_tests::{files, read, statements};
@@ -104,6 +104,15 @@ fn each_objective_is_best_at_its_own() {
             assert!(
                 overlap.lower_bound_s() <= other.report.overlap_s * (1.0 + 1e-9),
                 "{name}: {overlap}\n{other}"
+            );
+        }
+        let scheduled = by(Objective::Scheduled);
+        let makespan_s = |planned: &Planned| planned.report.schedule.makespan_s;
+        for other in [&serial, &comm, &overlap] {
+            assert!(makespan_s(&scheduled) <= makespan_s(other) * (1.0 + 1e-9), "{name}: {other}");
+            assert!(
+                scheduled.lower_bound_s() <= makespan_s(other) * (1.0 + 1e-9),
+                "{name}: {scheduled}\n{other}"
             );
         }
         assert!(serial.report.serial_s <= comm.report.serial_s * (1.0 + 1e-12), "{name}");

@@ -1,9 +1,7 @@
 //! The page about accuracy and the table of error bars, held against predictions of every case.
 //!
-//! A target of its own, which `cargo test` leaves out and `.ci/run` runs in release: searching the
-//! plans of 124 cases takes a minute of that, and several of a test build. `INSTA_UPDATE=always`
-//! writes both files, as it does for snapshots. The suite holds quick cases against the page in
-//! every run.
+//! `INSTA_UPDATE=always` writes both files, as it does for snapshots. The suite holds quick cases
+//! against the page in every run.
 
 use rayon::prelude::*;
 use shardwise_tests::measured::{
@@ -35,7 +33,7 @@ fn the_page_and_the_table_are_those_of_the_predictions() {
         assert!(
             is_current(path, &text),
             "{path} is out of date; run INSTA_UPDATE=always cargo test --release -p \
-             shardwise-tests --test accuracy\n{text}"
+             shardwise-tests --test thorough accuracy\n{text}"
         );
     }
 }

@@ -1,6 +1,5 @@
 //! The laws of `shardwise_tests::reliability`, on random inputs.
 //!
-//! A target of its own, which `cargo test` leaves out and `.ci/run` runs in release.
 //! `RELIABILITY_INPUTS=1000000` tries so many inputs instead of the same few thousand;
 //! `RELIABILITY_FIRST` is the number of the first, so that a run can be continued or one input be
 //! repeated.

@@ -1,7 +1,8 @@
-//! Minimises the time of the busiest resource of a plan: compute, or the links of one mesh axis.
+//! Minimises what is no sum over steps: the time of the busiest resource of a plan (compute, or the
+//! links of one mesh axis), or the makespan of its schedule.
 //!
-//! That time, `max_r T_r`, is a lower bound of every schedule of the plan; it is not a sum over
-//! steps. For any shares `s` of the resources (`Σ s = 1`) `max_r T_r ≥ Σ s_r·T_r`, and the right
+//! The time of the busiest resource, `max_r T_r`, is a lower bound of every schedule of the plan.
+//! For any shares `s` of the resources (`Σ s = 1`) `max_r T_r ≥ Σ s_r·T_r`, and the right
 //! side is a sum over steps: with weight `s_c` for a second of compute, and the weights of the
 //! participating axes for one of a collective, the serial search minimises it exactly. So every
 //! choice of shares yields a plan and a lower bound for all plans. The shares with the best bound
@@ -13,31 +14,39 @@
 //! be balanced, branch and bound over the choices continues, with the best few sets of shares as
 //! bounds; the remaining gap is reported. Alternatives: carrying a time for each resource through
 //! elimination (exact; tables of Pareto sets grow with the program), local search (no bound).
-
-use std::time::{Duration, Instant};
+//!
+//! A schedule is searched in the same way: the makespan is at least the time of the busiest
+//! resource and at least the critical path ([`crate::search::critical_path`]), and plans that
+//! balance the resources are those whose schedules can be short. Every plan that is met on the way
+//! is scheduled. The search starts from the plans of the other objectives, so it is never worse
+//! than they are.
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem as Lp};
 use shardwise_ir::plan::Plan;
 
-use crate::cost::collective::CostModel;
-use crate::cost::report::report;
+use crate::cost::collective::{CostModel, Refinement};
+use crate::cost::report::{Report, price_steps, report};
 use crate::insert_collectives::plan;
 use crate::layouts::composite::ExpandedPlan;
 use crate::problem::Problem;
 use crate::propagate::textbook::Infeasible;
 use crate::reshard::tables::Tables;
+use crate::search::critical_path::CriticalPath;
 use crate::search::objective::Objective;
-use crate::search::outcome::{Found, Optimality};
+use crate::search::outcome::{Found, Optimality, Request};
 use crate::search::serial::solve;
 use crate::search::tie_break::prefer;
 use crate::solver::branch_and_bound::{OpenNode, Outcome, best_first, can_prune};
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::model::UnaryCosts;
 use crate::solver::reprice;
-use crate::solver::tabulate::TabulatedTerms;
+use crate::solver::tabulate::{TabulatedTerms, evaluations};
 
 /// Shares tried at most.
 const ROUNDS: usize = 24;
+
+/// Weights of a second of a collective, where one of compute has weight 1.
+const DISCOUNTS: [f64; 5] = [0.5, 0.25, 0.1, 0.03, 0.01];
 
 /// Relative differences below this are rounding.
 const ROUNDING: f64 = 1e-9;
@@ -47,38 +56,41 @@ const ROUNDING: f64 = 1e-9;
 const KEPT: usize = 3;
 
 /// Solutions in branch and bound, the variables times solutions, and the combinations that
-/// solutions evaluate, at most: seconds.
+/// solutions evaluate, or their tables, at most: seconds.
 const MOST_SOLUTIONS: usize = 6000;
 const MOST_WORK: usize = 30_000;
 const MOST_EVALUATIONS: usize = 1 << 28;
 
-/// Searches; never worse than `textbook`.
+/// Steps of plans that are scheduled, at most: seconds.
+const MOST_SCHEDULED: usize = 200_000;
+
+/// The best plan that fits into the capacity of those found from `starts` on, which fit.
 pub(crate) fn search(
     tables: &Tables<'_>,
     textbook: &Plan,
-    timeout: Option<Duration>,
+    starts: Vec<Plan>,
+    request: Request,
 ) -> Result<Found, Infeasible> {
-    let deadline = timeout.map(|timeout| Instant::now() + timeout);
-    let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-    let mut known = Known { resources: 1 + tables.program.mesh.axes.len(), plans: Vec::new() };
-    known.add(tables, textbook.clone());
-    known.add(
-        tables,
-        solve(Problem::new(tables, Objective::Serial.compute()), textbook, timeout)?.plan,
-    );
+    let mut known = Known::new(tables, request);
+    for start in starts {
+        known.add(start);
+    }
     let mut bounds: Vec<(f64, Vec<f64>)> = Vec::new();
     for _ in 0..ROUNDS {
         let shares = known.best_shares();
-        let solved = solve(Problem::new(&weighted(tables, &shares), shares[0]), textbook, timeout)?;
+        let problem = weighted(tables, &shares);
+        let solved = solve(Problem::new(&problem, shares[0]), textbook, request.deadline)?;
         bounds.push((solved.bound.as_seconds(), shares));
-        let is_new = known.add(tables, solved.plan);
-        if !is_new || late() {
+        if !known.add(solved.plan) || known.request.is_late() {
             break;
         }
     }
+    if request.objective == Objective::Scheduled {
+        known.discount_links(textbook)?;
+    }
     bounds.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut lower_bound_s = bounds.first().map_or(0.0, |bound| bound.0);
-    if !can_prune(lower_bound_s, known.best_s()) && !late() {
+    if !can_prune(lower_bound_s, known.best_s()) && !known.request.is_late() {
         let alone = |resource: usize| {
             (0..known.resources)
                 .map(|other| f64::from(u8::from(other == resource)))
@@ -90,12 +102,13 @@ pub(crate) fn search(
             .map(|(_, shares)| shares)
             .chain((0..known.resources).map(alone))
             .collect();
-        lower_bound_s = lower_bound_s.max(branch(tables, textbook, &kept, &mut known, deadline));
+        lower_bound_s = lower_bound_s.max(branch(textbook, &kept, &mut known));
     }
     let closed = can_prune(lower_bound_s, known.best_s());
     let optimality =
         if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s } };
-    Ok(Found { plan: known.best(), optimality, alternatives: Vec::new(), layouts: (0, 0) })
+    let plan = known.best.expect("the search starts from a plan that fits").plan;
+    Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: (0, 0) })
 }
 
 /// Tables that weight a second of each axis by its share.
@@ -110,33 +123,29 @@ fn weighted<'a>(tables: &Tables<'a>, shares: &[f64]) -> Tables<'a> {
 ///
 /// Dominated layouts stay: a layout that is dominated under one set of shares may balance the
 /// resources.
-fn branch(
-    tables: &Tables<'_>,
-    textbook: &Plan,
-    shares: &[Vec<f64>],
-    known: &mut Known,
-    deadline: Option<Instant>,
-) -> f64 {
+fn branch(textbook: &Plan, shares: &[Vec<f64>], known: &mut Known<'_>) -> f64 {
+    let tables = known.tables;
+    let mut in_seconds = Problem::new(tables, Objective::Serial.compute());
+    prefer(&mut in_seconds, textbook);
+    if evaluations(&in_seconds.model()).saturating_mul(shares.len()) > MOST_EVALUATIONS {
+        return 0.0;
+    }
     let tabulated: Vec<Tables<'_>> = shares.iter().map(|shares| weighted(tables, shares)).collect();
     let views: Vec<View<'_>> = tabulated
         .iter()
         .zip(shares)
         .map(|(counted, shares)| View::new(counted, textbook, shares[0]))
         .collect();
+    let is_scheduled = known.request.objective == Objective::Scheduled;
+    let critical_path = is_scheduled.then(|| CriticalPath::new(in_seconds)).flatten();
     let solutions = MOST_SOLUTIONS.min(MOST_WORK / views[0].problem.variables.len().max(1));
-    let mut search = BottleneckSearch {
-        tables,
-        views,
-        known,
-        solutions,
-        evaluations: MOST_EVALUATIONS,
-        deadline,
-    };
+    let mut search =
+        BalancedSearch { views, critical_path, known, solutions, evaluations: MOST_EVALUATIONS };
     best_first(
         &mut search,
         |search| search.known.best_s(),
-        BottleneckSearch::is_over,
-        BottleneckSearch::evaluate,
+        BalancedSearch::is_over,
+        BalancedSearch::evaluate,
     )
 }
 
@@ -159,22 +168,23 @@ impl<'t> View<'t> {
     }
 }
 
-struct BottleneckSearch<'s, 't> {
-    tables: &'s Tables<'t>,
+struct BalancedSearch<'s, 't> {
     views: Vec<View<'s>>,
-    known: &'s mut Known,
+    /// The bound by chains of dependences, where the schedule is minimised.
+    critical_path: Option<CriticalPath<'t>>,
+    known: &'s mut Known<'t>,
     /// How many times views may still be solved.
     solutions: usize,
     /// How many combinations they may still evaluate.
     evaluations: usize,
-    deadline: Option<Instant>,
 }
 
-impl BottleneckSearch<'_, '_> {
+impl BalancedSearch<'_, '_> {
     fn is_over(&self) -> bool {
         self.solutions == 0
             || self.evaluations == 0
-            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+            || self.known.steps == 0
+            || self.known.request.is_late()
     }
 
     /// Bounds a subproblem under every set of shares, and branches on a variable in which the
@@ -190,9 +200,12 @@ impl BottleneckSearch<'_, '_> {
                 return Outcome::Empty;
             }
             bound_s = bound_s.max(solved.bound.as_seconds());
-            self.known
-                .add(self.tables, plan::plan(&view.problem, &solved.assignment, &mut view.trees));
+            self.known.add(plan::plan(&view.problem, &solved.assignment, &mut view.trees));
             assignments.push(solved.assignment);
+        }
+        if let Some(critical_path) = &self.critical_path {
+            let allowed = node.subproblem.allowed(&self.views[0].unary);
+            bound_s = bound_s.max(critical_path.lower_bound_s(&allowed));
         }
         if can_prune(bound_s, self.known.best_s()) {
             return Outcome::Closed(bound_s);
@@ -217,66 +230,100 @@ impl BottleneckSearch<'_, '_> {
     }
 }
 
-/// A plan, and the busy time of each resource.
-struct EvaluatedPlan {
+/// The best plan so far.
+struct Incumbent {
     plan: Plan,
-    /// Compute, then every axis, seconds.
-    busy: Vec<f64>,
-    serial_s: f64,
+    /// The objective, then what breaks ties, in seconds.
+    order: [f64; 3],
 }
 
-impl EvaluatedPlan {
-    fn overlap_s(&self) -> f64 {
-        self.busy.iter().copied().fold(0.0, f64::max)
-    }
-}
-
-/// The plans found so far.
-struct Known {
+/// What is known from the plans found so far.
+struct Known<'t> {
+    tables: &'t Tables<'t>,
+    request: Request,
     resources: usize,
-    plans: Vec<EvaluatedPlan>,
+    /// The busy seconds of compute and of every axis, of plans in which they differ.
+    busy: Vec<Vec<f64>>,
+    best: Option<Incumbent>,
+    /// How many steps may still be scheduled.
+    steps: usize,
 }
 
-impl Known {
-    /// Whether no known plan keeps all resources equally busy.
-    fn add(&mut self, tables: &Tables<'_>, plan: Plan) -> bool {
-        let report = report(&ExpandedPlan::from(&plan), tables.cost_model.refinement);
-        let busy: Vec<f64> = [report.compute_s].into_iter().chain(report.axis_s).collect();
-        let is_same = |other: &EvaluatedPlan| {
-            other.busy.iter().zip(&busy).all(|(a, b)| (a - b).abs() <= ROUNDING * a.max(*b))
-        };
-        let is_new = !self.plans.iter().any(is_same);
+impl<'t> Known<'t> {
+    fn new(tables: &'t Tables<'t>, request: Request) -> Self {
+        let resources = 1 + tables.program.mesh.axes.len();
+        Self { tables, request, resources, busy: Vec::new(), best: None, steps: MOST_SCHEDULED }
+    }
+
+    /// Whether no plan before keeps all resources equally busy.
+    fn add(&mut self, plan: Plan) -> bool {
+        let expanded = ExpandedPlan::from(&plan);
+        let refinement = self.tables.cost_model.refinement;
+        let busy = busy_s(&expanded, refinement);
+        let overlap_s = busy.iter().copied().fold(0.0, f64::max);
+        // A schedule takes at least as long as the busiest resource, and finding it takes longer.
+        if overlap_s <= self.best_s() * (1.0 + ROUNDING) {
+            let report = report(&expanded, refinement);
+            drop(expanded);
+            self.steps = self.steps.saturating_sub(report.steps.len());
+            self.try_incumbent(plan, &report);
+        }
+        let equal = |other: &Vec<f64>| other.iter().zip(&busy).all(|(&a, &b)| is_rounding(a, b));
+        let is_new = !self.busy.iter().any(equal);
         if is_new {
-            self.plans.push(EvaluatedPlan { plan, busy, serial_s: report.serial_s });
+            self.busy.push(busy);
         }
         is_new
     }
 
-    /// The first of the plans whose busiest resource is the least busy; of equals the one with the
-    /// least time in all.
-    fn best(&self) -> Plan {
-        let by_time = |a: &&EvaluatedPlan, b: &&EvaluatedPlan| {
-            a.overlap_s().total_cmp(&b.overlap_s()).then(a.serial_s.total_cmp(&b.serial_s))
+    fn try_incumbent(&mut self, plan: Plan, report: &Report) {
+        let peak_bytes = report.memory.peak_bytes;
+        let fits = self.request.capacity.is_none_or(|capacity| peak_bytes <= capacity);
+        let makespan_s = report.schedule.makespan_s;
+        let order = match self.request.objective {
+            Objective::Scheduled => [makespan_s, report.serial_s, report.overlap_s],
+            _ => [report.overlap_s, makespan_s, report.serial_s],
         };
-        self.plans.iter().min_by(by_time).expect("the textbook's plan is known").plan.clone()
+        let is_better = |best: &Incumbent| {
+            let differ = order.iter().zip(&best.order).find(|(a, b)| !is_rounding(**a, **b));
+            differ.is_some_and(|(a, b)| a < b)
+        };
+        if fits && self.best.as_ref().is_none_or(is_better) {
+            self.best = Some(Incumbent { plan, order });
+        }
     }
 
+    /// Adds plans in which a second of a collective counts less than one of compute, beside which
+    /// a part of it runs.
+    fn discount_links(&mut self, textbook: &Plan) -> Result<(), Infeasible> {
+        for discount in DISCOUNTS {
+            let mut shares = vec![discount; self.resources];
+            shares[0] = 1.0;
+            let problem = weighted(self.tables, &shares);
+            let plan = solve(Problem::new(&problem, 1.0), textbook, self.request.deadline)?.plan;
+            self.add(plan);
+            if self.request.is_late() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The least time of the plans that fit.
     fn best_s(&self) -> f64 {
-        self.plans.iter().map(EvaluatedPlan::overlap_s).fold(f64::INFINITY, f64::min)
+        self.best.as_ref().map_or(f64::INFINITY, |best| best.order[0])
     }
 
     /// The shares under which the known plan with the least weighted time has the most. Times are
     /// in units of the largest, for the solver's sake.
     fn best_shares(&self) -> Vec<f64> {
-        let unit =
-            self.plans.iter().map(EvaluatedPlan::overlap_s).fold(f64::MIN_POSITIVE, f64::max);
+        let unit = self.busy.iter().flatten().copied().fold(f64::MIN_POSITIVE, f64::max);
         let mut lp = Lp::new(OptimizationDirection::Maximize);
         let least = lp.add_var(1.0, (0.0, f64::INFINITY));
         let shares: Vec<_> = (0..self.resources).map(|_| lp.add_var(0.0, (0.0, 1.0))).collect();
         lp.add_constraint(shares.iter().map(|&share| (share, 1.0)), ComparisonOp::Eq, 1.0);
-        for candidate in &self.plans {
-            let weighted =
-                shares.iter().zip(&candidate.busy).map(|(&share, seconds)| (share, seconds / unit));
+        for busy in &self.busy {
+            let weighted = shares.iter().zip(busy).map(|(&share, seconds)| (share, seconds / unit));
             lp.add_constraint(weighted.chain([(least, -1.0)]), ComparisonOp::Ge, 0.0);
         }
         let even = || vec![1.0 / self.resources as f64; self.resources];
@@ -285,4 +332,23 @@ impl Known {
             |solution| shares.iter().map(|&share| solution[share].max(0.0)).collect(),
         )
     }
+}
+
+/// Busy seconds of compute, then of every axis.
+fn busy_s(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Vec<f64> {
+    let mut busy = vec![0.0; 1 + plan.program.mesh.axes.len()];
+    for (step, cost) in plan.steps.iter().zip(price_steps(plan, refinement)) {
+        if !cost.is_move(step) {
+            busy[0] += cost.total_s();
+        }
+        for axis in &cost.axes {
+            busy[1 + axis.index()] += cost.total_s();
+        }
+    }
+    busy
+}
+
+/// Whether two times differ by rounding alone.
+fn is_rounding(a: f64, b: f64) -> bool {
+    (a - b).abs() <= ROUNDING * a.max(b)
 }

@@ -1,0 +1,9 @@
+//! Tests that take minutes: every published measurement, laws on thousands of random inputs,
+//! mutants of random plans, ladders of memory limits.
+//!
+//! A target of its own, which `cargo test` leaves out and `.ci/run` runs in release.
+
+mod accuracy;
+mod memory_limits;
+mod mutants;
+mod reliability;
