@@ -6,4 +6,5 @@
 mod accuracy;
 mod memory_limits;
 mod mutants;
+mod objectives;
 mod reliability;

@@ -26,7 +26,11 @@ fn a_sum_that_stays_pending_is_planned_without_the_textbook() {
     assert_eq!((planned.status_name(), planned.report.comm_s.to_bits()), ("optimal", 0));
     assert!(planned.to_string().contains("the textbook's rules find no plan"), "{planned}");
     let checked = shardwise::lint::lint("pending", source, &options, &Settings::default());
-    assert!(checked.findings.iter().all(|finding| finding.diag.code == "SW307"), "{checked:?}");
+    assert!(
+        checked.findings.iter().all(|finding| finding.diag.code == "SW307"),
+        "{:?}",
+        checked.findings
+    );
     let verdict = verify("pending", source, &options, &Setup::default()).expect("it is run");
     assert!(verdict.mismatch.is_none() && verdict.rules_fail, "{verdict}");
     let rules = Options { strategy: Strategy::Textbook, ..Options::default() };
