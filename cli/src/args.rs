@@ -8,6 +8,7 @@ mod one_of;
 pub(crate) mod plan;
 pub(crate) mod planning;
 pub(crate) mod sweep;
+pub(crate) mod tune;
 
 use std::path::Path;
 
@@ -21,6 +22,7 @@ use self::import::ImportSource;
 use self::plan::{CostArgs, ExportArgs, PlanArgs};
 use self::planning::HardwareFileArgs;
 use self::sweep::SweepArgs;
+use self::tune::TuneArgs;
 
 /// What `--help` prints below the options.
 const AFTER_HELP: &str = "\
@@ -88,6 +90,9 @@ pub(crate) enum Command {
     Cost(CostArgs),
     /// Plan for many mesh shapes, sizes and chips: a table, CSV, JSON or a plot.
     Sweep(SweepArgs),
+    /// Find the best strategy on a number of chips, with a proof: meshes, stages, microbatches,
+    /// recomputation and shardings.
+    Tune(TuneArgs),
     /// Print what changed between two plans.
     Diff(DiffArgs),
     /// Explain a diagnostic code, or why a program needs its collectives.

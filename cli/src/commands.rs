@@ -14,6 +14,7 @@ mod planning;
 mod reference;
 mod sweep;
 mod target;
+mod tune;
 mod verify;
 mod watch;
 
@@ -41,6 +42,7 @@ pub(crate) fn run(cli: &Cli, output: &mut Output) -> Result {
         Command::Verify(args) => verify::verify(args, output),
         Command::Cost(args) => cost::cost(args, output),
         Command::Sweep(args) => sweep::sweep(args, output),
+        Command::Tune(args) => tune::tune(args, output),
         Command::Diff(args) => diff::diff(args, output),
         Command::Explain(args) => explain::explain(args, output),
         Command::Docs { topic } => reference::docs(topic.as_deref(), output),

@@ -56,6 +56,7 @@ topics! {
     "attention": "the ways to shard attention over long sequences",
     "models": "complete models and what their plans take",
     "sweep": "plans over mesh shapes, sizes and chips",
+    "tune": "the best strategy on a number of chips, with a proof",
     "diff": "what changed between two plans",
     "lints": "checking programs: levels, fixes, formats",
     "import": "programs from Hugging Face configurations",

@@ -14,6 +14,7 @@ mod import;
 mod newcomer;
 mod sweep;
 mod targets;
+mod tune;
 mod tutorial;
 mod watch;
 mod write;

@@ -10,3 +10,4 @@ mod parallelism;
 mod plan_json;
 mod print_after;
 mod sweep;
+mod tune;

@@ -1,0 +1,66 @@
+//! `tune` as its users meet it: the page, formats, the winner's file, and errors.
+
+use crate::common::{blocks, root, shell, text};
+use crate::run;
+
+#[test]
+fn the_page_shows_what_the_command_prints() {
+    let page =
+        std::fs::read_to_string(root().join("compiler/docs/tune.md")).expect("the page is there");
+    let blocks = blocks(&page);
+    let commands = || blocks.iter().enumerate().filter(|(_, (language, _))| language == "sh");
+    assert!(commands().count() >= 2);
+    for (number, (_, command)) in commands() {
+        let shown = &blocks[number + 1].1;
+        assert_eq!(shell(&root(), command.trim()).trim_end(), shown.trim_end(), "{command}");
+    }
+}
+
+const MLP: &str = "hardware h100\ndim B=512, D=1024, F=4096\ninput x[B, D]\n\
+    param win[D, F], wout[F, D]\noutput y[B, D] = gelu(x *D win) *F wout\n";
+
+#[test]
+fn formats_have_a_line_a_strategy() {
+    let in_format = |format: &str| {
+        let output = run(&["tune", "-", "--chips", "16", "--format", format], MLP);
+        assert!(output.stderr.is_empty(), "no bar without a terminal: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let csv = in_format("csv");
+    let strategies = csv.lines().count() - 1;
+    assert!(strategies > 1 && csv.starts_with("rank,mesh,DP,"), "{csv}");
+    let markdown = in_format("md");
+    let is_row = |line: &&str| line.starts_with("| ");
+    assert_eq!(markdown.lines().filter(is_row).count(), strategies + 2, "{markdown}");
+    let json: serde_json::Value = serde_json::from_str(&in_format("json")).expect("JSON");
+    assert_eq!(json["schema"], "shardwise.tune/1");
+    assert_eq!(json["strategies"].as_array().map(Vec::len), Some(strategies));
+    assert!(in_format("text").lines().all(|line| line.chars().count() <= 120));
+}
+
+#[test]
+fn the_winner_is_written_as_a_program() {
+    let path = std::env::temp_dir().join("shardwise-tune-winner.shard");
+    let name = path.to_string_lossy().into_owned();
+    let output = run(&["tune", "-", "--chips", "16", "-o", &name], MLP);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let planned = run(&["plan", &name], "");
+    assert_eq!(planned.status.code(), Some(0), "{}", text(&planned.stderr));
+    assert_eq!(run(&["fmt", "--check", &name], "").status.code(), Some(0));
+}
+
+#[test]
+fn errors_end_with_their_status() {
+    let code = |arguments: &[&str]| {
+        let output = run(&[&["tune", "-"], arguments].concat(), MLP);
+        (output.status.code(), text(&output.stderr))
+    };
+    let (status, nowhere) = code(&["--chips", "8", "--memory", "100kB"]);
+    assert_eq!(status, Some(1), "{nowhere}");
+    assert!(nowhere.contains("SW505") && nowhere.contains("no strategy on 8 chips fits"));
+    let (status, empty) = code(&["--chips", "8", "--stages", "2"]);
+    assert_eq!(status, Some(2), "{empty}");
+    assert!(empty.contains("leave --stages out"), "{empty}");
+    assert_eq!(code(&["--chips", "0"]).0, Some(2));
+    assert_eq!(code(&["--chips", "8", "--axes", "9"]).0, Some(2));
+}

@@ -1,0 +1,220 @@
+//! Finds the best way to run a program on a number of chips, over everything that a person would
+//! try by hand: mesh shapes and the networks that their axes use, pipeline stages, microbatches and
+//! recomputation. Shardings are not enumerated: the planner chooses them for each of these.
+//!
+//! The space is a list of *candidates*: each is the program with another mesh, number of
+//! microbatches, recomputation or pipeline, written as text ([`template`]) and planned like any
+//! program, so that the winner is a program that `plan` reproduces. What the program pins stays: a
+//! bracket that names an axis, a `checkpoint`, a `pipeline`, `microbatches=`. Brackets that name no
+//! axis are left to the search.
+//!
+//! The search ([`branch`]) proves the best candidate with three bounds, each costlier and tighter
+//! than the one before:
+//!
+//! 1. *floor*: the plan on one device, divided by the devices. No device computes less than its
+//!    share, and none holds less; communication is free. One plan for each number of microbatches
+//!    and recomputation, whatever the mesh.
+//! 2. *unlimited*: the planner's bound where memory is no limit. If that plan fits, it is the
+//!    candidate's. More microbatches never take less time (every step costs at least its share), so
+//!    it bounds them, too.
+//! 3. *within memory*: the plan that fits, and the planner's bound of it.
+//!
+//! Candidates are expanded best bound first, a fixed number at once, so that the result and all
+//! counts are the same on every machine. One whose bound reaches the best so far is cut.
+//!
+//! Alternatives: simulated annealing or a genetic search over degrees has no bound, and answers
+//! differently each time; enumerating degrees with closed formulas (as calculon does) is fast, but
+//! prices a fixed list of strategies and not the shardings in between; dynamic programming over
+//! meshes needs costs that add up over axes, and hierarchical collectives do not.
+
+mod axis_words;
+mod branch;
+mod machine;
+mod records;
+mod strategy;
+mod table;
+mod template;
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::diagnostics::Findings;
+use crate::export::Format;
+use crate::options::Options;
+
+pub use strategy::{Degree, Strategy};
+
+/// What is searched, and how far.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Chips to use, all of them.
+    pub chips: u64,
+    /// Mesh axes at most, the axis of pipeline stages among them.
+    pub axes: usize,
+    /// Numbers of microbatches, for programs with gradients.
+    pub microbatches: Vec<u64>,
+    /// Numbers of pipeline stages, for programs whose layers can be a pipeline; 1 is none.
+    pub stages: Vec<u64>,
+    /// Whether to release what the program pins: brackets, `checkpoint`, `microbatches=`.
+    pub free: bool,
+    /// How many of the best distinct strategies are asked for.
+    pub best: usize,
+    /// Branches that could be better by this fraction at most are cut.
+    pub within: f64,
+    /// Time for all of it; the best so far is returned.
+    pub timeout: Option<Duration>,
+    /// Whether every candidate is planned, and none is cut: to check the search.
+    pub exhaustive: bool,
+}
+
+impl Request {
+    /// The request of the command without options, for so many chips.
+    pub fn of_chips(chips: u64) -> Self {
+        Self {
+            chips,
+            axes: 2,
+            microbatches: vec![1, 2, 4, 8, 16, 32],
+            stages: vec![1, 2, 4, 8, 16],
+            free: false,
+            best: 10,
+            within: 0.0,
+            timeout: None,
+            exhaustive: false,
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum Refused {
+    /// The program has errors, or fits nowhere.
+    Program(Findings),
+    /// The options leave nothing to plan: a sentence with what to write instead.
+    Options(String),
+}
+
+/// The best strategies, and what is proven of them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tuned {
+    /// Always `shardwise.tune/1`.
+    pub schema: &'static str,
+    /// The program's name.
+    pub program: String,
+    /// The hardware's.
+    pub hardware: String,
+    /// Chips.
+    pub chips: u64,
+    /// The time that is minimized: `serial`, `comm` or `overlap`.
+    pub objective: &'static str,
+    /// The best distinct strategies found, best first.
+    pub strategies: Vec<Strategy>,
+    /// Of all plans found, those for which no other takes both less time and less memory: by time.
+    pub pareto: Vec<Strategy>,
+    /// Nothing in the space takes less, seconds.
+    pub lower_bound_s: f64,
+    /// What was searched.
+    pub space: Space,
+    /// The winner as a program.
+    #[serde(skip)]
+    pub winner: String,
+    /// The winner's plan.
+    #[serde(skip)]
+    pub plan: String,
+}
+
+/// The size of the space, and what became of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Space {
+    /// Mesh shapes.
+    pub shapes: usize,
+    /// Candidates: shapes times stages, microbatches and recomputation.
+    pub candidates: usize,
+    /// Cut because a bound reached the best so far.
+    pub cut: usize,
+    /// Refused because no plan fits into memory, by the floor or by the planner.
+    pub over_memory: usize,
+    /// Refused by a rule of the language, such as a batch that is not divisible.
+    pub illegal: usize,
+    /// The rule that refused most of them.
+    pub illegal_because: Option<String>,
+    /// Planned to the end.
+    pub planned: usize,
+    /// Runs of the planner, bounds included.
+    pub runs: usize,
+    /// Left when the time was over.
+    pub left: usize,
+}
+
+/// How far a search is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Candidates done.
+    pub done: usize,
+    /// Of so many.
+    pub all: usize,
+    /// Seconds of the best so far.
+    pub best_s: Option<f64>,
+    /// Nothing takes less than this, seconds.
+    pub bound_s: f64,
+}
+
+/// Called while a search runs.
+pub type Report<'a> = &'a (dyn Fn(Progress) + Sync);
+
+/// Finds the best strategies for a program; `options` hold for every candidate.
+///
+/// ```
+/// use shardwise::tune::{Request, tune};
+/// let source = "hardware h100\ndim B=4096, D=4096, F=16384\ninput x[B, D]\n\
+///     param win[D, F], wout[F, D]\noutput y[B, D] = gelu(x *D win) *F wout\n";
+/// let tuned = tune("mlp", source, &Request::of_chips(8), &Default::default(), &|_| ())
+///     .map_err(|_| "refused")?;
+/// let best = &tuned.strategies[0];
+/// assert_eq!((best.degree("DP"), tuned.gap() < 0.01), (8, true));
+/// let again = shardwise::plan("mlp", &tuned.winner, &Default::default()).map_err(|_| "wrong")?;
+/// assert_eq!(again.report.serial_s, best.objective_s);
+/// # Ok::<(), &str>(())
+/// ```
+pub fn tune(
+    name: &str,
+    source: &str,
+    request: &Request,
+    options: &Options,
+    report: Report<'_>,
+) -> Result<Tuned, Refused> {
+    let template = template::Template::new(name, source, request, options)?;
+    let machine =
+        machine::Machine::new(&template.hardware()?, request.chips).map_err(Refused::Options)?;
+    let shapes = machine.shapes(&template.named_axes, request).map_err(Refused::Options)?;
+    let candidates = template.candidates(&shapes, request);
+    if candidates.is_empty() {
+        return Err(Refused::Options(template.emptied_by(request)));
+    }
+    let of_candidates =
+        candidates.iter().map(|of| &of.shape).collect::<indexmap::IndexSet<_>>().len();
+    let search = branch::Search::new(&template, candidates, request, options, report);
+    let mut tuned = search.run()?;
+    tuned.space.shapes = of_candidates;
+    Ok(tuned)
+}
+
+impl Tuned {
+    /// How much better than the winner something else could be, as a share of the winner.
+    pub fn gap(&self) -> f64 {
+        let best = self.strategies.first().map_or(0.0, |best| best.objective_s);
+        if best > 0.0 { (best - self.lower_bound_s).max(0.0) / best } else { 0.0 }
+    }
+}
+
+/// The formats of an answer.
+pub const FORMATS: &[Format<Tuned>] = &[
+    Format { name: "text", about: "A table", write: |tuned| Ok(table::text(tuned)) },
+    Format { name: "md", about: "A table in Markdown", write: |tuned| Ok(table::markdown(tuned)) },
+    Format { name: "csv", about: "CSV, a line a strategy", write: |tuned| Ok(records::csv(tuned)) },
+    Format {
+        name: "json",
+        about: "JSON, `shardwise.tune/1`",
+        write: |tuned| Ok(records::json(tuned)),
+    },
+];

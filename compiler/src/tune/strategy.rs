@@ -1,0 +1,131 @@
+//! A strategy as people name it: degrees by role, and what a step takes.
+
+use serde::Serialize;
+
+use super::template::Candidate;
+use crate::Planned;
+use crate::sweep::AxisTime;
+
+/// How many ways one role splits the work.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct Degree {
+    /// `DP`, `FSDP`, `TP`, `SP`, `EP` or `PP`.
+    pub role: &'static str,
+    /// The product of the axes that act as it; an axis may act as several.
+    pub ways: u64,
+}
+
+/// A candidate with its plan's figures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Strategy {
+    /// The roles of the mesh axes of more than one device.
+    pub degrees: Vec<Degree>,
+    /// The mesh as programs write it.
+    pub mesh: String,
+    /// Microbatches, where the program has gradients.
+    pub microbatches: Option<u64>,
+    /// What is computed again for gradients: `layers`, `none`, or `as written`.
+    pub recompute: &'static str,
+    /// Seconds that the search minimizes.
+    pub objective_s: f64,
+    /// No plan of this candidate takes less.
+    pub lower_bound_s: f64,
+    /// Seconds of a step as it is scheduled.
+    pub step_s: f64,
+    /// Seconds of all local operations.
+    pub compute_s: f64,
+    /// Seconds of all collectives.
+    pub comm_s: f64,
+    /// Seconds that stages wait.
+    pub bubble_s: f64,
+    /// Busy seconds of each axis.
+    pub axes: Vec<AxisTime>,
+    /// Model FLOPs utilisation.
+    pub mfu: f64,
+    /// Tokens a second and chip.
+    pub tokens_per_s_and_chip: Option<f64>,
+    /// The price of a million tokens, where a chip-hour has one.
+    pub price_of_million: Option<f64>,
+    /// Peak bytes of a device.
+    pub peak_bytes: f64,
+    /// `FLOPs`, `HBM`, `links X`, `latency`, `bubble`, or `nothing`.
+    pub bound_by: String,
+}
+
+/// What makes two candidates the same strategy.
+pub(super) type Key = (Vec<Degree>, Option<u64>, &'static str);
+
+impl Strategy {
+    pub(super) fn new(candidate: &Candidate, planned: &Planned) -> Self {
+        let (program, report) = (&planned.plan.program, &planned.report);
+        let metrics = planned.metrics();
+        let axes = program.mesh.axes.iter().zip(&report.axis_s);
+        let mesh: Vec<&str> = candidate.shape.axes.iter().map(|axis| axis.text.as_str()).collect();
+        Self {
+            degrees: degrees(planned),
+            mesh: mesh.join(", "),
+            microbatches: candidate.microbatches,
+            recompute: candidate.recompute.name(),
+            objective_s: planned.objective_s(report),
+            lower_bound_s: planned.lower_bound_s(),
+            step_s: metrics.step_s,
+            compute_s: report.compute_s,
+            comm_s: report.comm_s,
+            bubble_s: report.bubble_s,
+            axes: axes
+                .map(|(axis, &busy_s)| AxisTime {
+                    axis: axis.name.clone(),
+                    size: axis.size,
+                    busy_s,
+                })
+                .collect(),
+            mfu: metrics.mfu,
+            tokens_per_s_and_chip: metrics.tokens.as_ref().map(|tokens| tokens.per_s_and_chip),
+            price_of_million: metrics.tokens.and_then(|tokens| tokens.price_of_million),
+            peak_bytes: report.memory.peak_bytes,
+            bound_by: planned.bound_by_briefly(),
+        }
+    }
+
+    /// In how many ways a role splits the work; 1 where no axis acts as it.
+    pub fn degree(&self, role: &str) -> u64 {
+        self.degrees.iter().find(|degree| degree.role == role).map_or(1, |degree| degree.ways)
+    }
+
+    pub(super) fn key(&self) -> Key {
+        (self.degrees.clone(), self.microbatches, self.recompute)
+    }
+
+    /// `DP64 FSDP64 TP8`.
+    pub(super) fn degrees_in_words(&self) -> String {
+        if self.degrees.is_empty() {
+            return "-".to_owned();
+        }
+        let words = self.degrees.iter().map(|of| format!("{}{}", of.role, of.ways));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether it takes less of one of time and memory, and no more of the other.
+    pub(super) fn dominates(&self, other: &Self) -> bool {
+        let (time, memory) =
+            (self.objective_s <= other.objective_s, self.peak_bytes <= other.peak_bytes);
+        let differs = self.objective_s < other.objective_s || self.peak_bytes < other.peak_bytes;
+        time && memory && differs
+    }
+}
+
+fn degrees(planned: &Planned) -> Vec<Degree> {
+    let mut degrees: Vec<Degree> = Vec::new();
+    for axis in planned.parallelism() {
+        for acts in axis.roles {
+            let role = acts.role.name();
+            match degrees.iter_mut().find(|degree| degree.role == role) {
+                Some(degree) => degree.ways *= axis.size,
+                None => degrees.push(Degree { role, ways: axis.size }),
+            }
+        }
+    }
+    let order = ["DP", "FSDP", "TP", "SP", "EP", "PP"];
+    degrees.sort_by_key(|degree| order.iter().position(|role| *role == degree.role));
+    degrees
+}

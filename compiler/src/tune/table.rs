@@ -1,0 +1,142 @@
+//! Answers for people: the best strategies, why the first one wins, what is proven, and what a
+//! smaller memory would cost.
+
+use std::fmt::Write as _;
+
+use unicode_width::UnicodeWidthStr;
+
+use super::{Strategy, Tuned};
+use crate::display::table::{self, Column};
+use crate::display::units;
+use crate::display::units::counted;
+
+/// The heads of the columns.
+const HEADS: [&str; 10] =
+    ["", "strategy", "mesh", "parts", "again", "time", "step", "MFU", "memory", "bound by"];
+
+pub(super) fn text(tuned: &Tuned) -> String {
+    let rows = rows(tuned);
+    let width = |column: usize| {
+        rows.iter().map(|row| row[column].width()).fold(HEADS[column].width(), usize::max)
+    };
+    let columns: Vec<Column> = (0..HEADS.len())
+        .map(|column| match column {
+            1 | 2 | 4 => Column::Left(width(column)),
+            9 => Column::Left(0),
+            _ => Column::Right(width(column)),
+        })
+        .collect();
+    let mut out = String::new();
+    for row in std::iter::once(&HEADS.map(str::to_owned)).chain(&rows) {
+        out += table::row(&columns, row).trim_end();
+        out.push('\n');
+    }
+    out + "\n" + &remarks(tuned)
+}
+
+pub(super) fn markdown(tuned: &Tuned) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let mut out = line(&HEADS.map(str::to_owned));
+    out += "| ---: | --- | --- | ---: | --- | ---: | ---: | ---: | ---: | --- |\n";
+    out.extend(rows(tuned).iter().map(|row| line(row)));
+    out + "\n" + &remarks(tuned)
+}
+
+fn rows(tuned: &Tuned) -> Vec<[String; 10]> {
+    tuned.strategies.iter().enumerate().map(|(i, strategy)| cells(i + 1, strategy)).collect()
+}
+
+fn cells(rank: usize, strategy: &Strategy) -> [String; 10] {
+    [
+        rank.to_string(),
+        strategy.degrees_in_words(),
+        strategy.mesh.clone(),
+        strategy.microbatches.map_or_else(String::new, |count| count.to_string()),
+        strategy.recompute.to_owned(),
+        units::seconds(strategy.objective_s),
+        units::seconds(strategy.step_s),
+        format!("{:.1}%", 100.0 * strategy.mfu),
+        units::bytes(strategy.peak_bytes),
+        strategy.bound_by.clone(),
+    ]
+}
+
+/// What stands below the table.
+fn remarks(tuned: &Tuned) -> String {
+    let mut out = proof(tuned) + "\n" + &space(tuned) + "\n";
+    out.extend(margin(tuned).map(|line| line + "\n"));
+    out.extend(front(tuned).map(|line| line + "\n"));
+    out
+}
+
+fn proof(tuned: &Tuned) -> String {
+    let best = &tuned.strategies[0];
+    let gap = 100.0 * tuned.gap();
+    let bound = if gap < 0.05 {
+        "nothing in this space takes less than the first".to_owned()
+    } else {
+        format!(
+            "nothing in this space takes less than {}; the first is within {gap:.1}% of that",
+            units::seconds(tuned.lower_bound_s)
+        )
+    };
+    format!(
+        "{bound} ({} time, {} on {} chips of {})",
+        tuned.objective,
+        units::seconds(best.objective_s),
+        tuned.chips,
+        tuned.hardware
+    )
+}
+
+fn space(tuned: &Tuned) -> String {
+    let space = &tuned.space;
+    let mut text = format!(
+        "{} on {}: {} planned, {} cut by bounds",
+        counted(space.candidates as u64, "candidate"),
+        counted(space.shapes as u64, "mesh shape"),
+        space.planned,
+        space.cut
+    );
+    if space.over_memory > 0 {
+        let _ = write!(text, ", {} over memory", space.over_memory);
+    }
+    if space.left > 0 {
+        let _ = write!(text, ", {} left when the time was over", space.left);
+    }
+    if space.illegal > 0 {
+        let _ = write!(text, ", {} not legal", space.illegal);
+    }
+    let because = space.illegal_because.as_ref();
+    text + &because.map_or_else(String::new, |because| format!(" ({because})"))
+}
+
+/// Why the first wins over the second: the part of its time with the largest difference.
+fn margin(tuned: &Tuned) -> Option<String> {
+    let [first, second, ..] = &tuned.strategies[..] else { return None };
+    let parts = [
+        ("compute", first.compute_s, second.compute_s),
+        ("communication", first.comm_s, second.comm_s),
+        ("bubble", first.bubble_s, second.bubble_s),
+    ];
+    let (what, own, other) =
+        parts.into_iter().max_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)))?;
+    if other <= own {
+        return Some("the second takes as long".to_owned());
+    }
+    Some(format!(
+        "the first wins over the second by its {what}: {} against {}",
+        units::seconds(own),
+        units::seconds(other)
+    ))
+}
+
+/// What less memory costs, of the plans found.
+fn front(tuned: &Tuned) -> Option<String> {
+    let points: Vec<String> = tuned
+        .pareto
+        .iter()
+        .map(|of| format!("{} in {}", units::seconds(of.objective_s), units::bytes(of.peak_bytes)))
+        .collect();
+    (points.len() > 1).then(|| format!("time against memory: {}", points.join(", ")))
+}

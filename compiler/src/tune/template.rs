@@ -1,0 +1,465 @@
+//! Candidates as programs: the text of a program with another mesh, number of microbatches,
+//! recomputation or pipeline. Statements that stay keep their text and comments.
+//!
+//! Text, and not tables of a resolved program, since a candidate is then planned, printed and
+//! checked like what a person writes; reading it takes a millisecond, planning much longer.
+
+use shardwise_grammar::ast::{
+    Backward, Expr, ExprKind, File, HardwareRef, Pipeline, Role, Setting, SizeExpr, SizeFactor,
+    SizePart, SizeTerm, StateOver, Statement, Subscript, TensorDecl,
+};
+use shardwise_grammar::print;
+use shardwise_grammar::span::{Name, Span, Spanned};
+use shardwise_ir::Diag;
+use shardwise_ir::hardware::Hardware;
+
+use super::axis_words::{segments, words_in};
+use super::machine::{MeshAxis, Shape};
+use super::{Refused, Request};
+use crate::diagnostics::Findings;
+use crate::driver::check;
+use crate::options::{Options, Rates};
+
+/// What is computed again for gradients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Recompute {
+    /// What the program says.
+    AsWritten,
+    /// Nothing.
+    Nothing,
+    /// Every layer.
+    Layers,
+}
+
+impl Recompute {
+    /// As tables print it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::AsWritten => "as written",
+            Self::Nothing => "none",
+            Self::Layers => "layers",
+        }
+    }
+}
+
+/// A point of the space.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) shape: Shape,
+    /// Microbatches of the gradient, or of the pipeline.
+    pub(super) microbatches: Option<u64>,
+    pub(super) recompute: Recompute,
+}
+
+/// A program to be written with other meshes.
+pub(super) struct Template<'s> {
+    pub(super) name: &'s str,
+    source: &'s str,
+    options: &'s Options,
+    file: File,
+    free: bool,
+    /// The axes that the program's brackets name, once what is free is released.
+    pub(super) named_axes: Vec<String>,
+    /// The dimension of the batch.
+    batch: Option<String>,
+}
+
+impl<'s> Template<'s> {
+    /// Reads a program; an error where its syntax is wrong, or where it is a plan already.
+    pub(super) fn new(
+        name: &'s str,
+        source: &'s str,
+        request: &Request,
+        options: &'s Options,
+    ) -> Result<Self, Refused> {
+        let (file, diags) = shardwise_grammar::parse(source);
+        if !diags.is_empty() {
+            return Err(Refused::Program(Findings::new(diags, name, source)));
+        }
+        if file.statements.iter().any(|statement| statement.node == Statement::Plan) {
+            return Err(Refused::Options(format!(
+                "`{name}` is a plan, in which nothing is left to choose; give the program that it \
+                    was made from"
+            )));
+        }
+        let mut template = Self {
+            name,
+            source,
+            options,
+            file,
+            free: request.free,
+            named_axes: Vec::new(),
+            batch: None,
+        };
+        template.named_axes = template.axes_in_brackets();
+        template.batch = template.batch_dimension();
+        Ok(template)
+    }
+
+    /// The hardware of all candidates.
+    pub(super) fn hardware(&self) -> Result<Hardware, Refused> {
+        let recompute = self.recomputations()[0];
+        let shape = Shape::of_one_device(&self.named_axes);
+        let text = self.text(&Candidate { shape, microbatches: None, recompute });
+        let checked = check(self.name, &text, self.options);
+        match checked.program {
+            Some(program) => Ok(program.hardware.clone()),
+            // Of the program as it is written, where it has the same errors.
+            None => Err(Refused::Program(match check(self.name, self.source, self.options) {
+                own if own.findings.has_errors() && self.declares_mesh() => own.findings,
+                _ => checked.findings,
+            })),
+        }
+    }
+
+    /// The first statement, for findings about all of the program.
+    pub(super) fn start(&self) -> Span {
+        self.file.statements.first().map_or_else(Span::default, |statement| statement.span)
+    }
+
+    /// A finding about the program.
+    pub(super) fn findings(&self, diag: Diag) -> Findings {
+        Findings::new(vec![diag], self.name, self.source)
+    }
+
+    fn declares_mesh(&self) -> bool {
+        self.statements().any(|statement| matches!(statement, Statement::Mesh(_)))
+    }
+
+    fn statements(&self) -> impl Iterator<Item = &Statement> {
+        self.file.statements.iter().map(|statement| &statement.node)
+    }
+
+    /// The candidates on these shapes.
+    pub(super) fn candidates(&self, shapes: &[Shape], request: &Request) -> Vec<Candidate> {
+        let mut all = Vec::new();
+        for shape in shapes.iter().filter(|shape| shape.stages == 1 || self.can_be_staged()) {
+            for &recompute in &self.recomputations() {
+                for microbatches in self.microbatches(shape, request) {
+                    all.push(Candidate { shape: shape.clone(), microbatches, recompute });
+                }
+            }
+        }
+        all
+    }
+
+    /// Which option leaves no candidates.
+    pub(super) fn emptied_by(&self, request: &Request) -> String {
+        let stages = request.stages.iter().map(u64::to_string).collect::<Vec<_>>().join("|");
+        if self.can_be_staged() {
+            format!(
+                "no mesh of {} chips has {stages} stages and at most {} axes; write other \
+                    --stages, \
+                    or more --axes",
+                request.chips, request.axes
+            )
+        } else {
+            format!(
+                "--stages {stages} asks for a pipeline, and this program cannot be one: it needs \
+                    gradients and a single `repeat` of layers; leave --stages out"
+            )
+        }
+    }
+
+    fn microbatches(&self, shape: &Shape, request: &Request) -> Vec<Option<u64>> {
+        if shape.stages > 1 {
+            let enough = |count: &&u64| **count >= shape.stages;
+            return request.microbatches.iter().filter(enough).map(|&count| Some(count)).collect();
+        }
+        let pinned = |backward: &Backward| backward.microbatches.is_some() && !self.free;
+        match self.backward() {
+            Some(backward) if !pinned(backward) && !self.has_pipeline() => {
+                request.microbatches.iter().map(|&count| Some(count)).collect()
+            }
+            _ => vec![None],
+        }
+    }
+
+    fn recomputations(&self) -> Vec<Recompute> {
+        let is_written =
+            self.statements().any(|statement| matches!(statement, Statement::Checkpoint { .. }));
+        let has_layers = self.layers().next().is_some();
+        if is_written && !self.free || self.backward().is_none() || !has_layers {
+            vec![Recompute::AsWritten]
+        } else {
+            vec![Recompute::Nothing, Recompute::Layers]
+        }
+    }
+
+    fn backward(&self) -> Option<&Backward> {
+        self.statements().find_map(|statement| match statement {
+            Statement::Backward(backward) => Some(backward),
+            _ => None,
+        })
+    }
+
+    fn has_pipeline(&self) -> bool {
+        self.statements().any(|statement| matches!(statement, Statement::Pipeline(_)))
+    }
+
+    /// Whether the layers can be stages: one block, and gradients that no option splits already.
+    fn can_be_staged(&self) -> bool {
+        let is_split = self.backward().is_none_or(|of| of.microbatches.is_some() && !self.free);
+        !self.has_pipeline() && !is_split && self.layers().count() == 1 && self.batch.is_some()
+    }
+
+    /// The outermost blocks of layers: their first statement and their end.
+    fn layers(&self) -> impl Iterator<Item = (Span, Span)> {
+        let mut open: Vec<(Span, bool)> = Vec::new();
+        let mut found = Vec::new();
+        for statement in &self.file.statements {
+            match &statement.node {
+                Statement::Repeat(of) => open.push((statement.span, of.count.is_some())),
+                Statement::Microbatches(_) | Statement::Pipeline(_) => {
+                    open.push((statement.span, false));
+                }
+                Statement::Close => {
+                    let begun = open.pop();
+                    let is_outermost = open.iter().all(|(_, is_layers)| !is_layers);
+                    found.extend(
+                        begun
+                            .filter(|(_, is_layers)| *is_layers && is_outermost)
+                            .map(|(begin, _)| (begin, statement.span)),
+                    );
+                }
+                _ => {}
+            }
+        }
+        found.into_iter()
+    }
+
+    /// The batch: the first dimension of an input that no parameter has.
+    fn batch_dimension(&self) -> Option<String> {
+        let declared = |of: &'static [Role]| {
+            self.statements().filter_map(move |statement| match statement {
+                Statement::Declare(role, tensors) if of.contains(role) => Some(tensors),
+                _ => None,
+            })
+        };
+        let of_params: Vec<&str> =
+            declared(&[Role::Param, Role::FrozenParam]).flat_map(|of| dims(of)).collect();
+        let mut of_inputs = declared(&[Role::Input]).flat_map(|of| dims(of));
+        of_inputs.find(|dim| !of_params.contains(dim)).map(str::to_owned)
+    }
+
+    /// The axes that brackets and options name, in the order of the mesh.
+    fn axes_in_brackets(&self) -> Vec<String> {
+        let declared = self.statements().filter_map(|statement| match statement {
+            Statement::Mesh(axes) => Some(axes.iter().map(|axis| axis.name.node.clone())),
+            _ => None,
+        });
+        let declared: Vec<String> = declared.flatten().collect();
+        let mut words = Vec::new();
+        for statement in self.statements() {
+            words_in(&self.released(statement), &mut words);
+        }
+        let is_named = |axis: &&String| {
+            words.iter().any(|word| segments(word, &declared).contains(&axis.as_str()))
+        };
+        declared.iter().filter(is_named).cloned().collect()
+    }
+
+    /// The text of a candidate.
+    pub(super) fn text(&self, candidate: &Candidate) -> String {
+        let mut edits: Vec<(Span, String)> = Vec::new();
+        self.machine(&candidate.shape, &mut edits);
+        for statement in &self.file.statements {
+            if let Some(text) = self.edited(&statement.node, candidate) {
+                edits.push((statement.span, text));
+            }
+        }
+        let before = |span: Span| Span::new(span.start, span.start);
+        let after = |span: Span| Span::new(span.end, span.end);
+        for (begin, end) in self.layers() {
+            if candidate.recompute == Recompute::Layers {
+                edits.push((before(end), "checkpoint\n".to_owned()));
+            }
+            if candidate.shape.stages > 1 {
+                edits.push((before(begin), self.pipeline(candidate) + "\n"));
+                edits.push((after(end), "\n}".to_owned()));
+            }
+        }
+        let text = applied(self.source, edits);
+        shardwise_grammar::format(&text).unwrap_or(text)
+    }
+
+    /// The machine's statements: hardware as it is priced, and the mesh.
+    fn machine(&self, shape: &Shape, edits: &mut Vec<(Span, String)>) {
+        let axes: Vec<&str> = shape.axes.iter().map(|axis: &MeshAxis| axis.text.as_str()).collect();
+        let mut mesh = Some(format!("mesh {}", axes.join(", ")));
+        let mut last = Span::new(0, 0);
+        let mut has_hardware = false;
+        for statement in &self.file.statements {
+            match &statement.node {
+                Statement::Hardware(of) => {
+                    has_hardware = true;
+                    last = Span::new(statement.span.end, statement.span.end);
+                    let edited = Statement::Hardware(self.priced(of.clone()));
+                    edits.push((statement.span, print::statement(&edited, self.source)));
+                }
+                Statement::Mesh(_) => edits.push((statement.span, mesh.take().unwrap_or_default())),
+                _ => {}
+            }
+        }
+        let mut missing = String::new();
+        if !has_hardware && self.options.hardware.is_some() {
+            let none = HardwareRef { name: None, file: None, settings: Vec::new() };
+            let hardware = Statement::Hardware(self.priced(none));
+            missing += &(print::statement(&hardware, self.source) + "\n");
+        }
+        if let Some(mesh) = mesh {
+            missing += &if has_hardware { format!("\n{mesh}") } else { mesh + "\n" };
+        }
+        edits.push((last, missing));
+    }
+
+    /// The hardware with what options say instead.
+    fn priced(&self, mut of: HardwareRef) -> HardwareRef {
+        let word = |text: &str| Spanned::new(text.to_owned(), NOWHERE);
+        if let Some(name) = &self.options.hardware {
+            (of.name, of.file) = (Some(word(name)), None);
+        }
+        if let Some(rates) = self.options.rates {
+            of.settings.retain(|setting| setting.name.node != "rates");
+            if rates != Rates::default() {
+                of.settings.push(Setting { name: word("rates"), value: word(rates.name()) });
+            }
+        }
+        of
+    }
+
+    /// The statement as this candidate has it, where that differs.
+    fn edited(&self, statement: &Statement, candidate: &Candidate) -> Option<String> {
+        let edited = match statement {
+            Statement::Hardware(_) | Statement::Mesh(_) => return None,
+            Statement::Checkpoint { .. } if candidate.recompute != Recompute::AsWritten => {
+                return Some(String::new());
+            }
+            Statement::Backward(of) => Statement::Backward(self.split(of.clone(), candidate)),
+            Statement::Dim(_) | Statement::Repeat(_) => self.sized(statement),
+            other => self.released(other),
+        };
+        (edited != *statement).then(|| print::statement(&edited, self.source))
+    }
+
+    /// The statement with the sizes that options give instead.
+    fn sized(&self, statement: &Statement) -> Statement {
+        let given = |name: &Name| {
+            let dim = self.options.dims.iter().find(|dim| dim.name == name.node)?;
+            Some(number(dim.size))
+        };
+        let mut sized = statement.clone();
+        match &mut sized {
+            Statement::Dim(dims) => {
+                for dim in dims {
+                    dim.size = given(&dim.name).unwrap_or_else(|| dim.size.clone());
+                }
+            }
+            Statement::Repeat(of) if of.count.is_some() => {
+                of.count = given(&of.name).or_else(|| of.count.clone());
+            }
+            _ => {}
+        }
+        sized
+    }
+
+    fn split(&self, mut of: Backward, candidate: &Candidate) -> Backward {
+        if self.free {
+            (of.microbatches, of.of) = (None, None);
+        }
+        let count = candidate.microbatches.filter(|&count| count > 1);
+        if let Some(count) = count.filter(|_| candidate.shape.stages == 1) {
+            of.microbatches = Some(number(count));
+            let batch = self.batch.as_ref();
+            of.of = of.of.or_else(|| batch.map(|name| Spanned::new(name.clone(), NOWHERE)));
+        }
+        of
+    }
+
+    /// `pipeline P, microbatches=8 of B, schedule=1f1b {`.
+    fn pipeline(&self, candidate: &Candidate) -> String {
+        let word = |text: &str| Spanned::new(text.to_owned(), NOWHERE);
+        let pipeline = Pipeline {
+            axis: word(&candidate.shape.axes[0].name),
+            microbatches: candidate.microbatches.map(number),
+            batch: self.batch.as_deref().map(word),
+            options: vec![(word("schedule"), word("1f1b"))],
+        };
+        print::statement(&Statement::Pipeline(pipeline), self.source)
+    }
+
+    /// The statement with its brackets open where they name no axis.
+    fn released(&self, statement: &Statement) -> Statement {
+        let mut released = statement.clone();
+        match &mut released {
+            Statement::Declare(_, tensors) | Statement::Carry(tensors) => {
+                for tensor in tensors {
+                    self.open(tensor);
+                }
+            }
+            Statement::Define(of) | Statement::Enter(of) | Statement::Next(of) => {
+                self.open(&mut of.target);
+                of.others.iter_mut().for_each(|tensor| self.open(tensor));
+                if self.free {
+                    unpin(&mut of.value);
+                }
+            }
+            Statement::Optimizer(of) if self.free || of.over.is_none() => {
+                of.over = Some(StateOver::Open);
+            }
+            _ => {}
+        }
+        released
+    }
+
+    fn open(&self, tensor: &mut TensorDecl) {
+        let Some(layout) = &mut tensor.layout else { return };
+        let is_pinned = layout.dims.iter().any(|dim| matches!(dim.subscript, Subscript::Axes(_)));
+        if self.free || !is_pinned && layout.unreduced.is_empty() {
+            layout.dims.iter_mut().for_each(|dim| dim.subscript = Subscript::Open);
+            layout.unreduced.clear();
+        }
+    }
+}
+
+/// The dimensions of declared values.
+fn dims(tensors: &[TensorDecl]) -> impl Iterator<Item = &str> {
+    let layouts = tensors.iter().filter_map(|tensor| tensor.layout.as_ref());
+    layouts.flat_map(|layout| layout.dims.iter().map(|dim| dim.name.node.as_str()))
+}
+
+/// The place of what the source does not have.
+const NOWHERE: Span = Span { start: usize::MAX, end: usize::MAX };
+
+fn number(of: u64) -> SizeExpr {
+    let factor = Spanned::new(SizeFactor::Number(Some(of)), NOWHERE);
+    let parts = vec![SizePart { divides: false, factor }];
+    SizeExpr { terms: vec![SizeTerm { is_subtracted: false, parts }], span: NOWHERE }
+}
+
+/// Removes the brackets of uses.
+fn unpin(expr: &mut Expr) {
+    match &mut expr.node {
+        ExprKind::Tensor { layout, .. } => *layout = None,
+        ExprKind::Number(_) => {}
+        ExprKind::Product { left, right, .. } | ExprKind::Binary { left, right, .. } => {
+            unpin(left);
+            unpin(right);
+        }
+        ExprKind::Negate(inner) => unpin(inner),
+        ExprKind::Call(call) => call.arguments.iter_mut().for_each(unpin),
+    }
+}
+
+/// The text with its edits, which do not overlap; of insertions at one place the first comes first.
+fn applied(source: &str, mut edits: Vec<(Span, String)>) -> String {
+    edits.sort_by_key(|(span, _)| (span.start, span.end));
+    let mut text = String::new();
+    let mut at = 0;
+    for (span, with) in edits {
+        text.push_str(&source[at..span.start]);
+        text.push_str(&with);
+        at = span.end;
+    }
+    text + &source[at..]
+}

@@ -1,0 +1,185 @@
+//! `tune`: the winner is that of exhaustive enumeration, the same on any number of cores, and a
+//! program that `plan` plans the same way; what is pinned stays; errors say what to change.
+
+use shardwise::tune::{Refused, Request, Tuned, tune};
+use shardwise::{Options, plan};
+use shardwise_tests::read;
+
+/// Layers in training, small enough to plan every candidate.
+const LAYERS: &str = "hardware h100\ndim B=512, D=1024, F=4096\ninput x[B, D], dy[B, D]\n\
+    repeat L=4 {\n  carry x\n  param win[D, F], wout[F, D]\n  x = x + gelu(x *D win) *F wout\n}\n\
+    backward from x given dy\n";
+
+/// A gradient without layers.
+const PRODUCT: &str = "hardware h100\ndim B=512, D=1024, F=4096\ninput x[B, D], dy[B, F]\n\
+    param w[D, F]\ny = x *D w\nbackward from y given dy\noptimizer adam\n";
+
+/// The same as a forward pass.
+const FORWARD: &str = "hardware tpu-v5e\ndim B=512, D=1024, F=4096\ninput x[B, D]\n\
+    param win[D, F], wout[F, D]\noutput y[B, D] = gelu(x *D win) *F wout\n";
+
+fn tuned(source: &str, request: &Request, options: &Options) -> Tuned {
+    tune("program", source, request, options, &|_| ()).unwrap_or_else(|no| panic!("{no:?}"))
+}
+
+fn limited(bytes: f64) -> Options {
+    Options { memory: Some(bytes), ..Options::default() }
+}
+
+/// Times of equal plans are equal to the last bit.
+fn bits(seconds: f64) -> u64 {
+    seconds.to_bits()
+}
+
+fn small(chips: u64) -> Request {
+    Request { microbatches: vec![1, 2, 4], stages: vec![1, 2], ..Request::of_chips(chips) }
+}
+
+#[test]
+fn the_winner_is_that_of_exhaustive_enumeration() {
+    let three = Request { axes: 3, ..small(16) };
+    let cases = [
+        (LAYERS, small(8), limited(40e6)),
+        (PRODUCT, small(16), Options::default()),
+        (PRODUCT, small(16), limited(12e6)),
+        (PRODUCT, Request { best: 1, ..small(16) }, limited(7e6)),
+        (PRODUCT, Request { best: 1, ..small(64) }, limited(4e6)),
+        (FORWARD, Request { best: 1, ..three }, Options::default()),
+        (FORWARD, small(16), limited(2.7e6)),
+    ];
+    for (source, request, options) in cases {
+        let every = Request { exhaustive: true, ..request.clone() };
+        let (found, every) = (tuned(source, &request, &options), tuned(source, &every, &options));
+        let times =
+            |tuned: &Tuned| tuned.strategies.iter().map(|of| of.objective_s).collect::<Vec<f64>>();
+        let (own, other) = (times(&found), times(&every));
+        assert_eq!(own.len(), other.len());
+        let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-8 * b;
+        assert!(own.iter().zip(&other).all(near), "{own:?} {other:?}");
+        assert_eq!(every.space.cut, 0);
+        assert_eq!(found.strategies[0], every.strategies[0]);
+        assert!(found.lower_bound_s <= every.strategies[0].objective_s);
+        let Tuned { space, .. } = &found;
+        let all = space.cut + space.planned + space.over_memory + space.illegal + space.left;
+        assert_eq!(all, space.candidates, "{space:?}");
+    }
+}
+
+#[test]
+fn bounds_cut_most_of_the_space() {
+    let request = Request { best: 1, ..small(64) };
+    let space = tuned(PRODUCT, &request, &Options::default()).space;
+    assert!(space.cut > space.planned, "{space:?}");
+}
+
+#[test]
+fn the_result_does_not_depend_on_the_number_of_cores() {
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.expect("there are threads");
+        pool.install(|| {
+            let tuned = tuned(PRODUCT, &small(64), &limited(7e6));
+            (format!("{:?} {:?}", tuned.strategies, tuned.space), tuned.winner)
+        })
+    };
+    assert_eq!(on(1), on(3));
+}
+
+#[test]
+fn the_winner_is_a_program_that_plan_plans_the_same_way() {
+    for (source, options) in
+        [(PRODUCT, limited(12e6)), (LAYERS, limited(40e6)), (FORWARD, Options::default())]
+    {
+        let tuned = tuned(source, &small(8), &options);
+        let planned = plan("winner", &tuned.winner, &options)
+            .unwrap_or_else(|no| panic!("{no}\n{}", tuned.winner));
+        assert_eq!(bits(planned.report.serial_s), bits(tuned.strategies[0].objective_s));
+        assert_eq!(planned.to_string(), tuned.plan);
+        assert_eq!(shardwise::format("winner", &tuned.winner).ok(), Some(tuned.winner));
+    }
+}
+
+#[test]
+fn options_are_written_into_the_winner() {
+    let options = Options {
+        hardware: Some("a100".to_owned()),
+        dims: shardwise::setting::dims("B=1024,L=2").expect("sizes"),
+        rates: Some(shardwise::Rates::Measured),
+        ..Options::default()
+    };
+    let request = Request { stages: vec![2], ..small(4) };
+    let tuned = tuned(LAYERS, &request, &options);
+    let planned = plan("winner", &tuned.winner, &Options::default());
+    let planned = planned.unwrap_or_else(|no| panic!("{no}\n{}", tuned.winner));
+    assert_eq!(bits(planned.report.serial_s), bits(tuned.strategies[0].objective_s));
+    assert_eq!(tuned.hardware, "a100");
+}
+
+#[test]
+fn what_names_an_axis_stays_unless_it_is_released() {
+    let source = "hardware h100\nmesh X=2, T=4 # as it was\ndim B=512, D=1024, F=4096\n\
+        input x[B_X, D]\nparam win[D, F_T], wout[F, D]\noutput y[B, D] = gelu(x *D win) *F wout\n";
+    let pinned = tuned(source, &Request::of_chips(8), &Options::default());
+    assert!(pinned.winner.contains("input x[B_X, D]"), "{}", pinned.winner);
+    assert!(pinned.winner.contains("win[D, F_T], wout[F_?, D_?]"), "{}", pinned.winner);
+    assert!(pinned.winner.contains("# as it was"), "{}", pinned.winner);
+    assert!(pinned.strategies.iter().all(|of| of.mesh.contains("X=") && of.mesh.contains("T=")));
+    let request = Request { free: true, ..Request::of_chips(8) };
+    let free = tuned(source, &request, &Options::default());
+    assert!(free.winner.contains("input x[B_?, D_?]"), "{}", free.winner);
+    assert!(free.strategies[0].objective_s <= pinned.strategies[0].objective_s);
+}
+
+fn refused(source: &str, request: &Request, options: &Options) -> String {
+    match tune("program", source, request, options, &|_| ()) {
+        Err(Refused::Options(text)) => text,
+        Err(Refused::Program(findings)) => {
+            let helps = findings.reports.iter().filter_map(|report| report.diag.help.clone());
+            format!("{findings} {}", helps.collect::<Vec<_>>().join(" "))
+        }
+        Ok(tuned) => panic!("{:?}", tuned.strategies[0]),
+    }
+}
+
+#[test]
+fn errors_say_what_to_change() {
+    let of = Request::of_chips(16);
+    let nowhere = refused(LAYERS, &of, &limited(1e6));
+    assert!(nowhere.contains("no strategy on 16 chips fits"), "{nowhere}");
+    assert!(nowhere.contains("and has 1 MB") && nowhere.contains("--chips"), "{nowhere}");
+    let stages = Request { stages: vec![3], ..of.clone() };
+    assert!(refused(LAYERS, &stages, &Options::default()).contains("other --stages"));
+    assert!(refused(FORWARD, &stages, &Options::default()).contains("leave --stages out"));
+    let indivisible = Request { microbatches: vec![3], ..of.clone() };
+    let illegal = refused(LAYERS, &indivisible, &Options::default());
+    assert!(illegal.contains("is legal") && illegal.contains("--free"), "{illegal}");
+    let plan = plan("p", &FORWARD.replace("dim", "mesh X=8\ndim"), &Options::default());
+    let plan = plan.expect("it can be planned").to_string();
+    assert!(refused(&plan, &of, &Options::default()).contains("is a plan"));
+    let v5p = FORWARD.replace("v5e", "v5p");
+    assert!(refused(&v5p, &Request::of_chips(8191), &Options::default()).contains("--chips"));
+    let no_chip = FORWARD.replace("hardware tpu-v5e\n", "");
+    assert!(refused(&no_chip, &of, &Options::default()).contains("hardware"));
+    let named = "hardware h100\nmesh X=2, Y=2, Z=2\ndim B=8\ninput x[B_XYZ]\noutput x[B_XYZ]\n";
+    assert!(refused(named, &of, &Options::default()).contains("write --axes 3"));
+}
+
+#[test]
+fn a_timeout_returns_the_best_so_far() {
+    let timeout = Some(std::time::Duration::from_secs(1));
+    let request = Request { timeout, ..Request::of_chips(512) };
+    let began = std::time::Instant::now();
+    let models = [
+        "tests/programs/tune/mlp.shard",
+        "tests/programs/tune/llama3-70b.shard",
+        "tests/programs/tune/llama3-405b.shard",
+    ];
+    for model in models {
+        match tune(model, &read(model), &request, &Options::default(), &|_| ()) {
+            Ok(tuned) => assert!(tuned.space.left > 0 && tuned.lower_bound_s > 0.0),
+            Err(Refused::Options(text)) => assert!(text.contains("--timeout"), "{text}"),
+            Err(Refused::Program(findings)) => panic!("{findings}"),
+        }
+    }
+    assert!(began.elapsed().as_secs() < 120, "it took {:?}", began.elapsed());
+}
