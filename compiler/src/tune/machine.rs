@@ -294,10 +294,10 @@ mod tests {
     #[test]
     fn shapes_of_two_nodes() {
         let expected = [
-            "X=16 over 2x8",
             "X=2 ib, Y=8 nvlink",
             "X=4 over 2x2, Y=4 nvlink",
             "X=8 over 2x4, Y=2 nvlink",
+            "X=16 over 2x8",
         ];
         assert_eq!(shapes("h100", 16, 2, &[]), expected);
         assert_eq!(shapes("h100", 8, 1, &[]), ["X=8 nvlink"]);
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn named_axes_are_distinct_and_may_have_one_device() {
-        assert_eq!(shapes("h100", 2, 1, &["T"]), ["T=2 nvlink"]);
+        assert_eq!(shapes("h100", 2, 1, &["T"]), ["T=1, X=2 nvlink", "T=2 nvlink"]);
         assert_eq!(shapes("h100", 2, 2, &["T"]), ["T=1, X=2 nvlink", "T=2 nvlink"]);
         assert_eq!(shapes("h100", 4, 2, &["A", "B"]).len(), 3);
     }

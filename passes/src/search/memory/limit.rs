@@ -61,8 +61,8 @@ const MOST_FILLED: usize = 3;
 
 /// Parts of a limit that are tried as limits of their own, for programs of at most so many
 /// operations: each takes as long as the first.
-const TIGHTER: [f64; 6] = [0.97, 0.93, 0.87, 0.8, 0.7, 0.55];
-const MOST_TIGHTENED: usize = 40;
+const TIGHTER: [f64; 3] = [0.95, 0.85, 0.7];
+const MOST_TIGHTENED: usize = 12;
 
 /// A memory limit, and the searches under it.
 pub(crate) struct Limit<'a, 't> {
