@@ -307,7 +307,9 @@ mod tests {
     fn named_axes_are_distinct_and_may_have_one_device() {
         assert_eq!(shapes("h100", 2, 1, &["T"]), ["T=1, X=2 nvlink", "T=2 nvlink"]);
         assert_eq!(shapes("h100", 2, 2, &["T"]), ["T=1, X=2 nvlink", "T=2 nvlink"]);
-        assert_eq!(shapes("h100", 4, 2, &["A", "B"]).len(), 3);
+        // Axes of the program, or others in their place: 1 and 4, 2 and 2, 4 and 1, each of 1 and 2
+        // beside X=2, X=4, or X=2 and Y=2.
+        assert_eq!(shapes("h100", 4, 2, &["A", "B"]).len(), 7);
     }
 
     #[test]
