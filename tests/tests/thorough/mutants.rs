@@ -1,6 +1,7 @@
 //! Plans with one fault are detected: by `check`, which reads the text, or by `verify`, which runs
 //! them.
 
+use rayon::prelude::*;
 use shardwise::verify::{Setup, execute};
 use shardwise::{Options, Strategy};
 use shardwise_tests::mutants::{Mutant, mutants};
@@ -60,6 +61,17 @@ impl Score {
         }
     }
 
+    /// That of both.
+    fn and(mut self, other: Self) -> Self {
+        self.mutants += other.mutants;
+        self.refused += other.refused;
+        self.wrong += other.wrong;
+        self.equivalent += other.equivalent;
+        self.survivors.extend(other.survivors);
+        self.harmless.extend(other.harmless);
+        self
+    }
+
     /// Every mutant must be noticed, but for the few that read a value with the same numbers
     /// (`relu` of a square, `maximum(A, A)`).
     fn assert_all_noticed(&self) -> String {
@@ -100,14 +112,14 @@ fn mutants_of_the_plans_of_the_book_are_noticed() {
 
 #[test]
 fn mutants_of_random_plans_are_noticed() {
-    let mut score = Score::default();
-    for (i, numbers) in draws().take(120).enumerate() {
-        let source = random_program::program(&numbers, 1 + i % 3, 1 + i % 5);
-        score.add_all(
-            &format!("random {i}"),
-            &source,
-            &Options { memory: Some(f64::INFINITY), ..Options::default() },
-        );
-    }
+    let programs: Vec<(usize, Vec<u32>)> = draws().take(48).enumerate().collect();
+    let scored = programs.par_iter().map(|(i, numbers)| {
+        let source = random_program::program(numbers, 1 + i % 3, 1 + i % 5);
+        let options = Options { memory: Some(f64::INFINITY), ..Options::default() };
+        let mut score = Score::default();
+        score.add_all(&format!("random {i}"), &source, &options);
+        score
+    });
+    let score = scored.reduce(Score::default, Score::and);
     snapshot("mutants", "random", &score.assert_all_noticed());
 }
