@@ -6,5 +6,4 @@
 mod accuracy;
 mod memory_limits;
 mod mutants;
-mod objectives;
 mod reliability;
