@@ -2,7 +2,8 @@
 //! of expected times.
 //!
 //! The figures are those of the page `compiler/docs/accuracy.md`. Both are written by the test that
-//! predicts every case (`tests/tests/thorough/accuracy.rs`), and it fails where either is out of date.
+//! predicts every case (`tests/tests/thorough/accuracy.rs`), and it fails where either is out of
+//! date.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,5 @@
-//! Random programs within ladders of memory limits: their plans fit, and what each claims is true of
-//! the others.
+//! Random programs within ladders of memory limits: their plans fit, and what each claims is true
+//! of the others.
 
 use shardwise::{Options, Planned, Strategy};
 use shardwise_tests::random::{Dice, draws};
