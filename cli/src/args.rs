@@ -4,6 +4,7 @@
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod import;
+pub(crate) mod new;
 mod one_of;
 pub(crate) mod plan;
 pub(crate) mod planning;
@@ -19,6 +20,7 @@ use clap_complete::Shell;
 use self::check::CheckArgs;
 use self::compare::{DiffArgs, ExplainArgs, VerifyArgs};
 use self::import::ImportSource;
+use self::new::NewArgs;
 use self::plan::{CostArgs, ExportArgs, PlanArgs};
 use self::planning::HardwareFileArgs;
 use self::sweep::SweepArgs;
@@ -75,6 +77,8 @@ impl Cli {
 pub(crate) enum Command {
     /// Print the cheapest plan of each program.
     Plan(PlanArgs),
+    /// Write a program to begin with, or list those that there are: `new mlp`.
+    New(NewArgs),
     /// Write plans as programs of a framework: `export jax` as a Python module.
     Export(ExportArgs),
     /// Write programs from models of other tools: `import hf config.json`.

@@ -9,6 +9,7 @@ mod export;
 mod fmt;
 mod hardware;
 mod import;
+mod new;
 mod plan;
 mod planning;
 mod reference;
@@ -31,6 +32,7 @@ pub(crate) fn run(cli: &Cli, output: &mut Output) -> Result {
             watch::watch(&programs.files, hardware, output, |output| plan::plan(args, output))
         }
         Command::Plan(args) => plan::plan(args, output),
+        Command::New(args) => new::new(args, output),
         Command::Export(args) => export::export(args, output),
         Command::Import(source) => import::import(source, output),
         Command::Check(args) if args.watch => {

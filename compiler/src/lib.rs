@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod options;
 pub mod source;
 pub mod sweep;
+pub mod templates;
 pub mod tune;
 
 mod display;

@@ -27,6 +27,7 @@ fn help_fits_a_terminal_of_80_columns() {
         "check",
         "fmt",
         "import",
+        "new",
         "verify",
         "cost",
         "sweep",
