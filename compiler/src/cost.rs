@@ -13,6 +13,7 @@ use serde::Serialize;
 use shardwise_ir::Role;
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::plan::{Step, StepKind};
+use shardwise_ir::print;
 use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::sharding::{Pin, Sharding};
 use shardwise_ir::total;
@@ -25,7 +26,6 @@ use shardwise_passes::pipeline_stages;
 use shardwise_passes::report::StepCost;
 
 use crate::Planned;
-use crate::export::text;
 use crate::inference::{self, Inference, Sizing};
 use crate::metrics::Metrics;
 use crate::planned::link_breakdown::{self, Nodes};
@@ -199,7 +199,7 @@ impl Planned {
 
     /// The same, with the requested serving step.
     pub fn cost_table_sized(&self, sizing: &Sizing) -> String {
-        table(&self.cost_sized(sizing), &text::summary(self, None), self.capacity_bytes)
+        table(&self.cost_sized(sizing), &self.summary(None), self.capacity_bytes)
     }
 }
 
@@ -350,7 +350,7 @@ fn statement(planned: &Planned, step: &Step, cost: &StepCost) -> Statement {
             (None, axes.join(" "), None)
         }
     };
-    let text = text::step(&planned.plan, step);
+    let text = print::step(&planned.plan.program, step);
     Statement {
         text,
         flops: cost.flops,

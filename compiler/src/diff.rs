@@ -18,7 +18,7 @@ use shardwise_passes::report::StepCost;
 use strum::VariantArray;
 
 use crate::Planned;
-use crate::export::{Format, text as plan_text};
+use crate::display::Format;
 use crate::hardware;
 use crate::use_def::{UseDef, User, moves_data};
 
@@ -192,7 +192,7 @@ fn line(planned: &Planned, use_def: UseDef<'_>, number: usize) -> Line {
         bytes: cost.bytes,
         time_s: cost.seconds,
         critical: planned.report.schedule.critical[number],
-        text: plan_text::step(&planned.plan, step),
+        text: print::step(&planned.plan.program, step),
     }
 }
 

@@ -164,6 +164,8 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
         capacity_bytes,
         refinement: options.refinement,
         warnings: refuse(warnings),
+        source: source.to_owned(),
+        options: options.clone(),
         attention,
         origin,
         carried_claim,

@@ -19,8 +19,8 @@ mod text;
 use serde::Serialize;
 use shardwise_ir::codes::budget;
 
+use crate::display::Format;
 use crate::driver;
-use crate::export::Format;
 use crate::planned::link_breakdown::Network;
 use crate::use_def::moves_data;
 use crate::{Findings, Options, Planned};

@@ -2,9 +2,9 @@
 
 pub(crate) mod dot;
 mod drawing;
-mod format;
 mod jax;
 pub mod json;
+mod markdown;
 pub(crate) mod text;
 pub(crate) mod trace;
 
@@ -13,7 +13,7 @@ use shardwise_ir::codes;
 use crate::Planned;
 use json::PlanJson;
 
-pub use format::Format;
+pub use crate::display::Format;
 
 /// The formats of plans.
 pub const FORMATS: &[Format<Planned>] = &[
@@ -26,6 +26,11 @@ pub const FORMATS: &[Format<Planned>] = &[
         name: "json",
         about: "JSON, `shardwise.plan/2`",
         write: |planned| Ok(planned.json().to_text() + "\n"),
+    },
+    Format {
+        name: "md",
+        about: "Markdown, for a comment on a pull request",
+        write: |planned| Ok(markdown::markdown(planned)),
     },
     Format { name: "dot", about: "The dataflow, for Graphviz", write: |planned| Ok(planned.dot()) },
     Format {

@@ -6,6 +6,7 @@ pub(crate) mod budget;
 pub(crate) mod claim;
 pub mod link_breakdown;
 pub mod parallelism;
+mod summary;
 
 use shardwise_ir::plan::Materialization;
 use shardwise_ir::print;
@@ -14,7 +15,7 @@ use shardwise_passes::Optimality;
 use shardwise_passes::report::Report;
 
 use crate::diagnostics::Findings;
-use crate::options::{Objective, Refinement};
+use crate::options::{Objective, Options, Refinement};
 use crate::simulate;
 use attention_site::Site;
 
@@ -49,6 +50,10 @@ pub struct Planned {
     pub refinement: Refinement,
     /// Warnings.
     pub warnings: Findings,
+    /// The text of the program.
+    pub(crate) source: String,
+    /// What was asked for.
+    pub(crate) options: Options,
     /// The attention in the program.
     pub(crate) attention: Vec<Site>,
     pub(crate) origin: Origin,

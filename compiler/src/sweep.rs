@@ -17,7 +17,7 @@ mod table;
 use serde::Serialize;
 use shardwise_passes::report::Report;
 
-use crate::export::Format;
+use crate::display::Format;
 
 pub use grid::{DimSizes, Grid, Mesh, Sizes};
 pub use run::{Refused, sweep};

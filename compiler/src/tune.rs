@@ -40,7 +40,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::diagnostics::Findings;
-use crate::export::Format;
+use crate::display::Format;
 use crate::options::Options;
 
 pub use strategy::{Degree, Strategy};

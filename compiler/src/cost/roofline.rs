@@ -9,13 +9,13 @@ use indexmap::IndexMap;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 use shardwise_ir::plan::StepKind;
+use shardwise_ir::print;
 use shardwise_ir::sharding::Sharding;
 use shardwise_passes::local;
 
 use crate::Planned;
 use crate::display::chart::{self, Area, Drawn, FAINT, Frame, INK, PALETTE, TOP, write};
 use crate::display::units;
-use crate::export::text;
 
 /// How many kernels have a number and a line of the legend.
 const NUMBERED: usize = 10;
@@ -88,7 +88,7 @@ fn kernels(planned: &Planned) -> Vec<Kernel> {
         kernel.seconds += cost.total_s();
         if work.flops_s > 0.0 && work.flops >= kernel.statement.0 {
             kernel.peak = (work.flops + work.recomputed_flops) / work.flops_s;
-            kernel.statement = (work.flops, text::step(plan, step));
+            kernel.statement = (work.flops, print::step(program, step));
         }
     }
     let mut kernels: Vec<Kernel> = kernels.into_values().collect();

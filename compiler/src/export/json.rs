@@ -18,11 +18,11 @@ use shardwise_passes::pipeline_stages::Staged;
 use shardwise_passes::report::{Report, StepCost};
 use shardwise_passes::stage_report::{self, StageReport};
 
-use super::text;
 use crate::Planned;
 use crate::metrics::Metrics;
 use crate::planned::link_breakdown::{self, Nodes};
 use crate::planned::parallelism::AxisRoles;
+use shardwise_ir::print;
 
 pub use operation::{Argument, Operation};
 pub use structure::{BlockJson, NodeJson, OutputJson, SizeJson, StagesJson, ValueJson, YieldJson};
@@ -426,7 +426,7 @@ fn step_json(planned: &Planned, number: usize, phase: Phase) -> StepJson {
         kernel: kernel.number,
         rematerialized: kernel.is_recomputed(),
         again: planned.plan.steps[..number].iter().any(|earlier| earlier.result == step.result),
-        text: text::step(&planned.plan, step),
+        text: print::step(&planned.plan.program, step),
     }
 }
 

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use shardwise_ir::program::Blocks;
 use shardwise_passes::pipeline_schedule::{Pass, PipelineShape, StageWork, simulate};
 
-use super::text;
 use crate::Planned;
+use shardwise_ir::print;
 
 /// The process of all tracks: one device, since all devices have the same schedule.
 const DEVICE: u32 = 0;
@@ -53,7 +53,7 @@ pub(crate) fn trace(planned: &Planned) -> String {
         });
         events.extend(tracks.into_iter().map(|track| {
             json!({
-                "name": text::step(&planned.plan, step), "ph": "X", "pid": DEVICE, "tid": track,
+                "name": print::step(program, step), "ph": "X", "pid": DEVICE, "tid": track,
                 "ts": run.start_s * 1e6, "dur": cost.seconds * 1e6, "args": arguments,
             })
         }));

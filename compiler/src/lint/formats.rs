@@ -18,7 +18,7 @@ use shardwise_ir::codes;
 use super::definition::{Finding, Safety};
 use super::engine::Linted;
 use super::rules::find;
-use crate::export::Format;
+use crate::display::Format;
 
 pub use concise::concise;
 pub use github::github;

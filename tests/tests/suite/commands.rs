@@ -8,6 +8,7 @@ mod inference_sizing;
 mod metrics;
 mod parallelism;
 mod plan_json;
+mod plan_markdown;
 mod print_after;
 mod sweep;
 mod tune;

@@ -77,7 +77,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         &LINT,
         message,
         span,
-        format!("the peak is at `{}`", crate::export::text::step(&best.plan, step)),
+        format!("the peak is at `{}`", print::step(&best.plan.program, step)),
     );
     let help = format!("live there: {}; shard more, or use more devices", and_list(&held));
     vec![finding.help(help).costs(0.0, (memory.peak_bytes - least).max(0.0))]

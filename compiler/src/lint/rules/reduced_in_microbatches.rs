@@ -74,7 +74,7 @@ fn finding(context: &LintContext<'_>, late: &Late<'_>) -> Finding {
         Cause::Brackets(span, edits) => {
             let label = format!(
                 "for this the plan has `{}`",
-                crate::export::text::step(&context.best().plan, late.from)
+                print::step(&context.best().plan.program, late.from)
             );
             let help = format!(
                 "write `{text}`, or omit the brackets: the total is reduced after the microbatches \

@@ -4,6 +4,7 @@ use shardwise_ir::Role;
 use shardwise_ir::ids::{AxisId, ValueId};
 use shardwise_ir::mesh::{Axis, AxisKind};
 use shardwise_ir::plan::Step;
+use shardwise_ir::print;
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin};
 use shardwise_passes::collective::time_by_network;
@@ -77,7 +78,7 @@ fn finding(context: &LintContext<'_>, axis: AxisId) -> Option<Finding> {
         units::seconds(seconds),
         between_nodes(context, slow, &crossing)
     );
-    let step = crate::export::text::step(&context.best().plan, first);
+    let step = print::step(&context.best().plan.program, first);
     let finding =
         Finding::new(&LINT, message, program.values[param].span, format!("hence `{step}`"));
     Some(finding.help(help(program, slow)?).costs(seconds, bytes))
