@@ -54,6 +54,6 @@ pub fn list() -> String {
     let lines =
         TEMPLATES.iter().map(|Template { name, about, .. }| format!("{name:width$}  {about}\n"));
     lines.collect::<String>()
-        + "\nshardwise new TEMPLATE -o FILE writes one of them. For a model on Hugging Face, write\n\
-           its program from its configuration: shardwise import hf config.json -o FILE\n"
+        + "\nshardwise new TEMPLATE -o FILE writes one of them. For a model on Hugging Face,\n\
+           write its program from its configuration: shardwise import hf config.json -o FILE\n"
 }
