@@ -17,12 +17,12 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use self::check::CheckArgs;
+use self::check::{CheckArgs, LevelArgs};
 use self::compare::{DiffArgs, ExplainArgs, VerifyArgs};
 use self::import::ImportSource;
 use self::new::NewArgs;
 use self::plan::{CostArgs, ExportArgs, PlanArgs};
-use self::planning::HardwareFileArgs;
+use self::planning::{HardwareFileArgs, PlanningArgs};
 use self::sweep::SweepArgs;
 use self::tune::TuneArgs;
 
@@ -110,6 +110,8 @@ pub(crate) enum Command {
     Hardware(HardwareArgs),
     /// Fit the measured rates of a chip to measurements: a hardware file, and how well it fits.
     Calibrate(CalibrateArgs),
+    /// Serve an editor: diagnostics, fixes, formatting over the Language Server Protocol.
+    Lsp(LspArgs),
     /// Print the JSON Schema of `plan --format json`.
     Schema,
     /// Print a shell completion script.
@@ -127,6 +129,25 @@ pub(crate) struct FmtArgs {
     /// Write nothing; exit with 1 if a program is not formatted.
     #[arg(long)]
     pub(crate) check: bool,
+}
+
+/// What `lsp --help` prints below the options.
+const LSP_EXAMPLE: &str = "\
+Example: the command of an editor's client, which starts it for files *.shard
+  shardwise lsp --hardware-file ~/chips.toml
+
+`shardwise docs editors` prints the settings of editors.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = LSP_EXAMPLE)]
+pub(crate) struct LspArgs {
+    /// Standard input and output, as editors ask for: there is no other transport.
+    #[arg(long, hide = true)]
+    pub(crate) stdio: bool,
+    #[command(flatten)]
+    pub(crate) levels: LevelArgs,
+    #[command(flatten)]
+    pub(crate) planning: PlanningArgs,
 }
 
 #[derive(Debug, clap::Args)]

@@ -9,6 +9,7 @@ mod export;
 mod fmt;
 mod hardware;
 mod import;
+mod lsp;
 mod new;
 mod plan;
 mod planning;
@@ -34,6 +35,7 @@ pub(crate) fn run(cli: &Cli, output: &mut Output) -> Result {
         Command::Plan(args) => plan::plan(args, output),
         Command::New(args) => new::new(args, output),
         Command::Export(args) => export::export(args, output),
+        Command::Lsp(args) => lsp::lsp(args),
         Command::Import(source) => import::import(source, output),
         Command::Check(args) if args.watch => {
             let hardware = &args.sizes.hardware_files.paths;

@@ -3,9 +3,11 @@
 
 mod args;
 mod commands;
+mod configs;
 mod error;
 mod exit_status;
 mod input;
+mod lsp;
 mod options;
 mod output;
 mod programs;

@@ -64,6 +64,7 @@ topics! {
     "python": "the Python package",
     "build": "plans in build scripts and build tools",
     "testing": "snapshot tests of plans and findings",
+    "editors": "errors, fixes, prices and formatting while you type",
     "ci": "editing, committing, reviewing",
     "calibrate": "measurements to the rates of a chip",
     "theory": "the four cases of products, prices of collectives, the search",

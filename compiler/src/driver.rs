@@ -59,10 +59,20 @@ type Rewrite<'r> = &'r dyn Fn(Program) -> Result<Analyzed, RewriteFault>;
 /// Reads a program, and keeps the tree beside it.
 pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::File, Checked) {
     let (file, diags) = shardwise_grammar::parse(source);
-    let checked = resolved(&file, diags, (name, source), options, &|program| {
-        pipeline::rewrite(program, Pass::LAST_REWRITE)
-    });
+    let checked = check_parsed(&file, diags, (name, source), options);
     (file, checked)
+}
+
+/// Checks a program that is parsed, with the errors found there.
+pub(crate) fn check_parsed(
+    file: &ast::File,
+    diags: Vec<Diag>,
+    source: (&str, &str),
+    options: &Options,
+) -> Checked {
+    resolved(file, diags, source, options, &|program| {
+        pipeline::rewrite(program, Pass::LAST_REWRITE)
+    })
 }
 
 /// The program, if its pipelines can run; else the reason.

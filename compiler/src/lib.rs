@@ -7,6 +7,7 @@ pub mod cost;
 pub mod diagnostics;
 pub mod diff;
 pub mod docs;
+pub mod editor;
 pub mod explain;
 pub mod export;
 pub mod hardware;

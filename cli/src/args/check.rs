@@ -49,7 +49,7 @@ pub(crate) struct CheckArgs {
 }
 
 /// Which lints run, and how severe they are.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Lints")]
 pub(crate) struct LevelArgs {
     /// Run only these lints: codes, prefixes of codes, names, groups, `all` or `default`.

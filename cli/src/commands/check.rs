@@ -3,19 +3,17 @@
 //! Files are found and configurations read sequentially, since both may fail; programs are then
 //! checked on all cores, and reported in the order of the files.
 
-mod configs;
-
 use std::cmp::Ordering;
 
 use rayon::prelude::*;
 use shardwise::Options;
 use shardwise::lint::formats::Summary;
-use shardwise::lint::{self, Finding, Levels, Linted, Settings};
+use shardwise::lint::{self, Finding, Linted, Settings};
 use similar::TextDiff;
 
-use self::configs::Configs;
 use super::planning::{beside, one_liner};
-use crate::args::check::{CheckArgs, CheckFormat, LevelArgs, Sort};
+use crate::args::check::{CheckArgs, CheckFormat, Sort};
+use crate::configs::{Configs, set_levels};
 use crate::error::{Error, Result};
 use crate::exit_status::ExitStatus;
 use crate::input::{Source, read};
@@ -86,19 +84,6 @@ fn jobs(args: &CheckArgs, output: &mut Output) -> Result<Vec<Job>> {
         }
     }
     Ok(jobs)
-}
-
-/// Levels of the command line override those of configurations.
-fn set_levels(settings: &mut Settings, levels: &LevelArgs) {
-    settings.layer(Levels {
-        select: levels.select.clone(),
-        ignore: levels.ignore.clone(),
-        warn: levels.warn.clone(),
-        deny: levels.deny.clone(),
-    });
-    if levels.deny_warnings {
-        settings.deny_warnings();
-    }
 }
 
 fn check_one(job: &Job, args: &CheckArgs, options: &Options) -> Result<Checked> {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use shardwise::lint::{Config, FILE_NAME, Settings};
+use shardwise::lint::{Config, FILE_NAME, Levels, Settings};
 
+use crate::args::check::LevelArgs;
 use crate::error::{Error, Result};
 use crate::input;
 use crate::programs::Found;
@@ -53,6 +54,19 @@ impl Configs {
                 .find(|path| path.is_file())
         };
         self.explicit.clone().or_else(nearest)
+    }
+}
+
+/// Levels of the command line override those of configurations.
+pub(crate) fn set_levels(settings: &mut Settings, levels: &LevelArgs) {
+    settings.layer(Levels {
+        select: levels.select.clone(),
+        ignore: levels.ignore.clone(),
+        warn: levels.warn.clone(),
+        deny: levels.deny.clone(),
+    });
+    if levels.deny_warnings {
+        settings.deny_warnings();
     }
 }
 

@@ -1,0 +1,173 @@
+//! The state of the server, and what messages do to it.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
+
+use gen_lsp_types::{
+    DidChangeTextDocumentNotification, DidChangeWatchedFilesNotification,
+    DidCloseTextDocumentNotification, DidOpenTextDocumentNotification,
+    DidSaveTextDocumentNotification, InitializeParams, MessageType, Notification,
+    PublishDiagnosticsNotification, PublishDiagnosticsParams, ShowMessageNotification,
+    ShowMessageParams, ShutdownRequest, Uri,
+};
+
+use super::background::{Analysis, Job, Outcome, Worker, linted};
+use super::dispatch::{Requested, read};
+use super::documents::Open;
+use super::{Event, Setting, convert, features};
+
+/// The server.
+pub(super) struct Server {
+    sender: Messages,
+    setting: Setting,
+    open: BTreeMap<Uri, Open>,
+    lints: Worker,
+    /// Texts so far.
+    revisions: u64,
+    /// What was last reported to be wrong with a configuration.
+    failure: Option<String>,
+    is_shut_down: bool,
+}
+
+/// Sends messages to the editor.
+type Messages = Box<dyn Fn(lsp_server::Message)>;
+
+impl Server {
+    pub(super) fn new(
+        sender: impl Fn(lsp_server::Message) + 'static,
+        _params: &InitializeParams,
+        setting: Setting,
+        events: &Sender<Event>,
+    ) -> Self {
+        let for_lints = setting.clone();
+        let lints = Worker::start(events.clone(), move |job| linted(job, &for_lints));
+        Self {
+            sender: Box::new(sender),
+            setting,
+            open: BTreeMap::new(),
+            lints,
+            revisions: 0,
+            failure: None,
+            is_shut_down: false,
+        }
+    }
+
+    /// Whether the editor asked it to end.
+    pub(super) fn is_shut_down(&self) -> bool {
+        self.is_shut_down
+    }
+
+    /// The program with an address, if the editor has it open.
+    pub(super) fn open(&self, uri: &Uri) -> Option<&Open> {
+        self.open.get(uri)
+    }
+
+    /// Answers a request.
+    pub(super) fn request(&mut self, request: lsp_server::Request) {
+        self.is_shut_down |= request.method == "shutdown";
+        let requested = Requested::new(&*self, request).on::<ShutdownRequest>(|_, ()| ());
+        let response = features::answer(requested).finish();
+        self.send(response);
+    }
+
+    /// Takes a notification; one that is not known says nothing that matters here.
+    pub(super) fn notification(&mut self, notification: lsp_server::Notification) {
+        if let Some(params) = read::<DidOpenTextDocumentNotification>(&notification) {
+            let of = params.text_document;
+            let named = (convert::name(&of.uri), of.text);
+            let revision = self.next_revision();
+            let open = Open::new(named, of.version, revision, &self.setting.options);
+            self.open.insert(of.uri.clone(), open);
+            self.changed(&of.uri);
+        } else if let Some(params) = read::<DidChangeTextDocumentNotification>(&notification) {
+            let of = params.text_document;
+            let (uri, version) = (of.text_document_identifier.uri, of.version);
+            let revision = self.next_revision();
+            if let Some(open) = self.open.get_mut(&uri) {
+                let text = open.changed(params.content_changes);
+                open.replace(text, version, revision, &self.setting.options);
+            }
+            self.changed(&uri);
+        } else if let Some(params) = read::<DidCloseTextDocumentNotification>(&notification) {
+            let uri = params.text_document.uri;
+            self.open.remove(&uri);
+            self.publish(&uri);
+        } else if notification.method == DidSaveTextDocumentNotification::METHOD.as_str()
+            || notification.method == DidChangeWatchedFilesNotification::METHOD.as_str()
+        {
+            self.files_changed();
+        }
+    }
+
+    /// Hardware files or configurations may be others now.
+    fn files_changed(&mut self) {
+        let uris: Vec<Uri> = self.open.keys().cloned().collect();
+        for uri in uris {
+            let revision = self.next_revision();
+            if let Some(open) = self.open.get_mut(&uri) {
+                open.revision = revision;
+                open.check(&self.setting.options);
+            }
+            self.changed(&uri);
+        }
+    }
+
+    fn next_revision(&mut self) -> u64 {
+        self.revisions += 1;
+        self.revisions
+    }
+
+    /// Shows what is known of a program, and starts to find out the rest.
+    fn changed(&self, uri: &Uri) {
+        self.publish(uri);
+        let Some(Open { document, revision, .. }) = self.open.get(uri) else { return };
+        let (name, text) = (document.name.clone(), document.text.clone());
+        self.lints.take(Job { uri: uri.clone(), revision: *revision, name, text });
+    }
+
+    /// Takes a result of the background, unless it is about an older text.
+    pub(super) fn analyzed(&mut self, Analysis { uri, revision, outcome }: Analysis) {
+        let Some(open) = self.open.get_mut(&uri).filter(|open| open.revision == revision) else {
+            return;
+        };
+        match outcome {
+            Outcome::Linted(linted) => {
+                open.set_linted(linted);
+                self.failure = None;
+                self.publish(&uri);
+            }
+            Outcome::Failed(message) => {
+                // Once, and not with each key.
+                if self.failure.as_ref() != Some(&message) {
+                    self.failure = Some(message.clone());
+                    let kind = MessageType::Error;
+                    self.notify::<ShowMessageNotification>(ShowMessageParams { kind, message });
+                }
+            }
+        }
+    }
+
+    /// Sends the findings of a program; none of one that is closed.
+    fn publish(&self, uri: &Uri) {
+        let open = self.open.get(uri);
+        let diagnostics = open.into_iter().flat_map(|open| {
+            open.findings().map(|it| convert::diagnostic(uri, &open.document, &it.diag))
+        });
+        self.notify::<PublishDiagnosticsNotification>(PublishDiagnosticsParams {
+            uri: uri.clone(),
+            version: open.map(|open| open.version),
+            diagnostics: diagnostics.collect(),
+        });
+    }
+
+    fn notify<N: Notification>(&self, params: N::Params)
+    where
+        N::Params: serde::Serialize,
+    {
+        self.send(lsp_server::Notification::new(N::METHOD.as_str().to_owned(), params));
+    }
+
+    fn send(&self, message: impl Into<lsp_server::Message>) {
+        (self.sender)(message.into());
+    }
+}

@@ -1,0 +1,136 @@
+//! `lsp`: the server as an editor sees it, over standard input and output.
+
+mod client;
+
+use serde_json::{Value, json};
+
+use client::{Client, applied};
+
+const MLP: &str = "hardware tpu-v5p\nmesh X=4\ndim B=1024, D=4096, F=16384\ninput In[B, D_X]\n\
+    param W[D_X, F]\nOut = In *D W\noutput Out[B, F]\n";
+
+/// The codes of diagnostics, in their order.
+fn codes(diagnostics: &Value) -> Vec<&str> {
+    let all = diagnostics.as_array().expect("a list");
+    all.iter().map(|it| it["code"].as_str().expect("a code")).collect()
+}
+
+/// A range in one line.
+fn range(line: u32, from: u32, to: u32) -> Value {
+    let place = |character: u32| json!({ "line": line, "character": character });
+    json!({ "start": place(from), "end": place(to) })
+}
+
+#[test]
+fn errors_come_at_once_and_go_with_their_cause() {
+    let mut client = Client::start("lsp-errors");
+    let program = client.open("mlp.shard", &MLP.replace("*D W\n", "*D V\n"));
+    let found = client.diagnostics(&program, 1);
+    assert_eq!(codes(&found)[0], "SW101");
+    assert_eq!(found[0]["range"], range(5, 12, 13));
+    assert!(found[0]["message"].as_str().is_some_and(|text| text.contains("help: ")), "{found}");
+    client.change(&program, 2, range(5, 12, 13), "W");
+    assert_eq!(codes(&client.diagnostics(&program, 2)), [""; 0]);
+    client.end();
+}
+
+#[test]
+fn lints_come_from_the_background_with_the_fixes_of_check() {
+    let mut client = Client::start("lsp-lints");
+    let text = MLP.replace("F=16384", "F=16384, J=8");
+    let program = client.open("mlp.shard", &text);
+    let found = client.diagnostics_until(&program, |found| !codes(found).is_empty());
+    assert_eq!(codes(&found), ["SW352"], "{found}");
+    let params = json!({
+        "textDocument": { "uri": program },
+        "range": found[0]["range"],
+        "context": { "diagnostics": found },
+    });
+    let actions = client.request("textDocument/codeAction", params);
+    let kinds: Vec<&str> =
+        actions.as_array().expect("a list").iter().filter_map(|it| it["kind"].as_str()).collect();
+    assert_eq!(kinds, ["quickfix", "quickfix", "source.fixAll"], "{actions}");
+    assert_eq!(actions[0]["isPreferred"], true);
+    for fix in [&actions[0], &actions[2]] {
+        assert_eq!(applied(&text, &fix["edit"]["changes"][&program]), MLP, "{fix}");
+    }
+    let allowed = applied(&text, &actions[1]["edit"]["changes"][&program]);
+    assert!(allowed.contains("allow SW352 dim B=1024"), "{allowed}");
+    client.end();
+}
+
+#[test]
+fn places_count_utf_16_units() {
+    let mut client = Client::start("lsp-utf16");
+    let text = format!("{}γ𝛼 = In *D V # 𝛼\n", MLP.replace("output Out[B, F]\n", ""));
+    let program = client.open("mlp.shard", &text);
+    let found = client.diagnostics(&program, 1);
+    assert_eq!(codes(&found)[0], "SW101");
+    // `γ` is one unit, `𝛼` two.
+    assert_eq!(found[0]["range"], range(6, 12, 13));
+    client.change(&program, 2, range(6, 12, 13), "W");
+    assert!(!codes(&client.diagnostics(&program, 2)).contains(&"SW101"));
+    client.end();
+}
+
+#[test]
+fn formatting_is_that_of_fmt() {
+    let mut client = Client::start("lsp-fmt");
+    let text = MLP.replace("dim B=1024, D=4096", "dim   B = 1024,D=4096 # sizes");
+    let formatted = shardwise::format("mlp.shard", &text).expect("it can be parsed");
+    let program = client.open("mlp.shard", &text);
+    let params = json!({
+        "textDocument": { "uri": program },
+        "options": { "tabSize": 2, "insertSpaces": true },
+    });
+    let edits = client.request("textDocument/formatting", params);
+    assert_eq!(applied(&text, &edits), formatted);
+    client.end();
+}
+
+#[test]
+fn outline_and_folds_follow_blocks() {
+    let mut client = Client::start("lsp-outline");
+    let text = "hardware h100\nmesh X=4\ndim B=8, D=4\ninput x[B_X, D]\nrepeat L=2 {\n  carry x\n  \
+        y = gelu(x)\n  x = x + y\n}\noutput x[B_X, D]\n";
+    let program = client.open("layers.shard", text);
+    let params = json!({ "textDocument": { "uri": program } });
+    let symbols = client.request("textDocument/documentSymbol", params.clone());
+    let names: Vec<&str> =
+        symbols.as_array().expect("a list").iter().filter_map(|it| it["name"].as_str()).collect();
+    assert_eq!(names, ["h100", "X", "B", "D", "x", "repeat L=2"]);
+    assert_eq!(symbols[5]["children"][0]["name"], "y");
+    let folds = client.request("textDocument/foldingRange", params);
+    assert_eq!((&folds[0]["startLine"], &folds[0]["endLine"]), (&json!(4), &json!(8)));
+    client.end();
+}
+
+#[test]
+fn a_hardware_file_and_a_configuration_are_read_as_check_does() {
+    let mut client = Client::start("lsp-files");
+    let text =
+        MLP.replace("hardware tpu-v5p", "hardware \"hw.toml\"").replace("F=16384", "F=16384, J=8");
+    client.write("hw.toml", "[chip]\nbase = \"tpu-v5p\"\n");
+    client.write("shardwise.toml", "ignore = [\"SW352\"]\n");
+    let program = client.open("mlp.shard", &text);
+    let first = client.diagnostics(&program, 1);
+    assert_eq!(codes(&first), [""; 0], "{first}");
+    // The background has nothing to add.
+    assert_eq!(codes(&client.diagnostics(&program, 1)), [""; 0]);
+    client.write("hw.toml", "[chip]\nbase = \"tpu-v9\"\n");
+    client.notify("textDocument/didSave", json!({ "textDocument": { "uri": program } }));
+    let found = client.diagnostics_until(&program, |found| !codes(found).is_empty());
+    assert!(found[0]["message"].as_str().is_some_and(|it| it.contains("hw.toml")), "{found}");
+    client.end();
+}
+
+#[test]
+fn the_server_ends_as_the_protocol_says() {
+    let mut client = Client::start("lsp-end");
+    let refused = client.refused("textDocument/unheardOf", json!({}));
+    assert_eq!(refused["code"], -32601);
+    let refused = client.refused("textDocument/formatting", json!({ "textDocument": 3 }));
+    assert_eq!(refused["code"], -32602);
+    assert_eq!(client.end(), Some(0));
+    assert_eq!(Client::start("lsp-abort").abort(), Some(1), "no `shutdown` before the end");
+}
