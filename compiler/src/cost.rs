@@ -6,7 +6,7 @@
 //! the bound of the program changes while the plan stays the same (`shardwise_passes::crossover`).
 
 pub mod attention;
-mod roofline;
+pub(crate) mod roofline;
 mod table;
 
 use serde::Serialize;

@@ -50,6 +50,7 @@ topics! {
     "pipelines": "layers in stages: schedules, chunks, bubbles",
     "hardware": "chips, meshes, links, hardware files, measured rates",
     "strategy": "as what each mesh axis acts: DP, FSDP, TP, SP, EP, PP",
+    "report": "a plan as a page for the browser, and how to read it",
     "explain": "why a collective is there, and which edits avoid it",
     "cost": "FLOPs, bytes, bounds, MFU, the roofline",
     "inference": "sizes of prefill and decode steps",

@@ -18,6 +18,7 @@ mod text;
 
 use serde::Serialize;
 use shardwise_ir::codes::budget;
+use shardwise_ir::plan::StepKind;
 
 use crate::display::Format;
 use crate::driver;
@@ -157,6 +158,17 @@ pub fn explain(
         summary,
         collectives,
     }))
+}
+
+/// The collectives of a plan that move data, by their steps, with their reasons.
+pub(crate) fn reasons(planned: &Planned) -> Vec<(usize, Collective)> {
+    let written = driver::check(&planned.name, &planned.source, &planned.options).program;
+    let explainer = causes::Explainer::new(planned, &planned.source, written);
+    let steps = planned.plan.steps.iter().zip(&planned.report.steps).enumerate();
+    let moving = steps.filter(|(_, (step, cost))| {
+        matches!(step.kind, StepKind::Collective(..)) && moves_data(step, cost)
+    });
+    moving.map(|(number, _)| (number, explainer.collective(number))).collect()
 }
 
 /// Adds the alternatives to the collectives that cost time.

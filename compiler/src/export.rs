@@ -11,6 +11,7 @@ pub(crate) mod trace;
 use shardwise_ir::codes;
 
 use crate::Planned;
+use crate::report;
 use json::PlanJson;
 
 pub use crate::display::Format;
@@ -32,6 +33,7 @@ pub const FORMATS: &[Format<Planned>] = &[
         about: "Markdown, for a comment on a pull request",
         write: |planned| Ok(markdown::markdown(planned)),
     },
+    Format { name: "html", about: "A page for the browser: a report", write: report::html },
     Format { name: "dot", about: "The dataflow, for Graphviz", write: |planned| Ok(planned.dot()) },
     Format {
         name: "trace",

@@ -26,6 +26,7 @@ mod driver;
 mod pass_faults;
 mod planned;
 mod print_after;
+mod report;
 mod simulate;
 mod use_def;
 

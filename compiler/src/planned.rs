@@ -2,10 +2,13 @@
 //! optimality, the networks that its collectives run over, the attention in it.
 
 pub(crate) mod attention_site;
+pub(crate) mod blocks;
 pub(crate) mod budget;
 pub(crate) mod claim;
 pub mod link_breakdown;
 pub mod parallelism;
+pub(crate) mod stage_tasks;
+pub(crate) mod step_name;
 mod summary;
 
 use shardwise_ir::plan::Materialization;

@@ -135,6 +135,14 @@ impl<'a> Printer<'a> {
         collective_head(&self.program.mesh, &names, collective)
     }
 
+    /// `q = a *D wq`: an operation and its result without brackets.
+    pub fn short_statement(self, id: OpId) -> String {
+        let op = &self.program.ops[id];
+        let name = |value: ValueId| self.program.values[value].name.clone();
+        let operands: Vec<String> = op.operands.iter().map(|of| name(of.value)).collect();
+        format!("{} = {}", name(op.result), self.operation(&op.kind, &operands))
+    }
+
     /// `einsum D`, `gelu(Tmp)`: an operation in a few words, without brackets.
     pub fn operation_name(self, id: OpId) -> String {
         let op = &self.program.ops[id];

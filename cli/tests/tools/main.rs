@@ -1,6 +1,6 @@
 //! Tests that need tools besides Rust: plans as targets of make and ninja, the pre-commit hooks,
 //! the scripts of the GitHub Action, the pages that show them, SARIF validated against its schema,
-//! the site of the book, and the Python package.
+//! the site of the book, reports in a browser, and the Python package.
 //!
 //! `cargo test` leaves this suite out, so that it passes on a machine that has only Rust. `.ci/run`
 //! installs the tools and runs it: `cargo test -p shardwise-cli --test tools`. Where a tool is
@@ -16,17 +16,20 @@ mod cases;
 mod ci;
 mod interpreter;
 mod jax;
+mod report;
 mod sarif;
 mod wheel;
 
 /// The tools, and how each is installed.
-const TOOLS: [(&str, &str); 10] = [
+const TOOLS: [(&str, &str); 12] = [
     ("bash", "apt-get install bash"),
+    ("chromium", "apt-get install chromium"),
     ("git", "apt-get install git"),
     ("make", "apt-get install make"),
     ("maturin", "pip install maturin"),
     ("mdbook", "cargo install mdbook --locked --version 0.5.4"),
     ("mypy", "pip install mypy"),
+    ("node", "apt-get install nodejs npm"),
     ("ninja", "pip install ninja"),
     ("pre-commit", "pip install pre-commit"),
     ("python3", "apt-get install python3"),

@@ -24,22 +24,24 @@ const COLUMNS: usize = 38;
 
 /// The work of a kernel on a device, all its executions together.
 #[derive(Clone, Debug, Default)]
-struct Kernel {
+pub(crate) struct Kernel {
     flops: f64,
     bytes: f64,
-    seconds: f64,
+    pub(crate) seconds: f64,
     /// FLOP/s at most.
-    peak: f64,
+    pub(crate) peak: f64,
     /// The statement with most FLOPs, and their number.
-    statement: (f64, String),
+    pub(crate) statement: (f64, String),
 }
 
 impl Kernel {
-    fn intensity(&self) -> f64 {
+    /// FLOPs a byte.
+    pub(crate) fn intensity(&self) -> f64 {
         self.flops / self.bytes
     }
 
-    fn rate(&self) -> f64 {
+    /// FLOP/s.
+    pub(crate) fn rate(&self) -> f64 {
         self.flops / self.seconds
     }
 }
@@ -74,7 +76,7 @@ impl Planned {
 type Key = Result<u32, usize>;
 
 /// The kernels of a plan that compute and read or write, the longest first.
-fn kernels(planned: &Planned) -> Vec<Kernel> {
+pub(crate) fn kernels(planned: &Planned) -> Vec<Kernel> {
     let (plan, program) = (&planned.plan, &planned.plan.program);
     let mut kernels: IndexMap<Key, Kernel> = IndexMap::new();
     for (number, (step, cost)) in plan.steps.iter().zip(&planned.report.steps).enumerate() {

@@ -142,7 +142,7 @@ pub(crate) fn seconds(value: f64) -> String {
 
 /// Round values within a range: 1, 2, 5 of each power of ten, or the powers alone where those would
 /// be too many.
-fn ticks((from, to): (f64, f64)) -> Vec<f64> {
+pub(crate) fn ticks((from, to): (f64, f64)) -> Vec<f64> {
     let steps: &[f64] = if (to / from).log10() > 4.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     let powers = from.log10().floor() as i32..=to.log10().ceil() as i32;
     let all = powers.flat_map(|power| steps.iter().map(move |step| step * 10_f64.powi(power)));

@@ -15,11 +15,11 @@ use shardwise_ir::ids::OpId;
 use shardwise_ir::plan::{Materialization, Step, StepKind};
 use shardwise_ir::print::{self, Printer};
 use shardwise_ir::program::{MapFn, MapForm, OpKind};
-use shardwise_ir::sharding::{AxisRef, Sharding};
 
 use crate::Planned;
 use crate::display::chart::{Drawn, FAINT, INK, PALETTE};
 use crate::display::units;
+use crate::planned::blocks::{Blocks, blocks};
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -178,46 +178,14 @@ fn arrow(
     write(area, sign, (middle, y - 20), 12, "sans-serif", HPos::Center)
 }
 
-/// How a side of an array is labelled, and into how many blocks it is cut.
-struct Side {
-    label: String,
-    blocks: u64,
-}
-
-fn sides(planned: &Planned, of: &Materialization) -> (Side, Side) {
-    let program = &planned.plan.program;
-    let dims = &program.values[of.value].dims;
-    let axes = &of.sharding.dims;
-    let first_split = axes.iter().position(|axes| !axes.is_empty()).unwrap_or(0);
-    let down = (first_split + 1).min(dims.len().saturating_sub(1));
-    let side = |range: std::ops::Range<usize>| {
-        let names = range.clone().map(|at| {
-            let name = &program.dims[dims[at]].name;
-            if axes[at].is_empty() {
-                return name.clone();
-            }
-            format!("{name}_{}", Printer::new(program).subscript(&axes[at]))
-        });
-        Side {
-            label: names.collect::<Vec<_>>().join(" "),
-            blocks: range.map(|at| count(planned, &axes[at])).product(),
-        }
-    };
-    (side(0..down), side(down..dims.len()))
-}
-
 /// A number of rows or columns, which is small.
 fn pixels(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX / 1000)
 }
 
-fn count(planned: &Planned, axes: &[AxisRef]) -> u64 {
-    axes.iter().map(|axis| axis.size(&planned.plan.program.mesh)).product()
-}
-
 /// An array in its blocks.
 fn array(area: &Area<'_>, planned: &Planned, of: &Materialization, at: (i32, i32)) -> Drawn {
-    let (down, across) = sides(planned, of);
+    let Blocks { down, across, is_partial, share } = blocks(planned, of);
     let (x, y) = at;
     let (blocks_x, blocks_y) = (across.blocks.min(MOST_BLOCKS), down.blocks.min(MOST_BLOCKS));
     let edge = |length: i32, at: u64, blocks: u64| {
@@ -227,7 +195,7 @@ fn array(area: &Area<'_>, planned: &Planned, of: &Materialization, at: (i32, i32
     area.draw(&Rectangle::new([at, corner], PALETTE[5].mix(0.18).filled()))?;
     let own = (x + edge(SIDE.0, 1, blocks_x), y + edge(SIDE.1, 1, blocks_y));
     area.draw(&Rectangle::new([at, own], PALETTE[0].filled()))?;
-    if !of.sharding.unreduced.is_empty() {
+    if is_partial {
         hatch(area, at)?;
     }
     for column in 1..blocks_x {
@@ -243,7 +211,6 @@ fn array(area: &Area<'_>, planned: &Planned, of: &Materialization, at: (i32, i32
     write(area, name, (x, y - 32), 13, "sans-serif", HPos::Left)?;
     write(area, &across.label, (x + SIDE.0 / 2, y - 16), 11, "monospace", HPos::Center)?;
     write(area, &down.label, (x - 4, y + SIDE.1 / 2 - 6), 11, "monospace", HPos::Right)?;
-    let share = share(planned, &of.sharding);
     write(area, &share, (x + SIDE.0 / 2, y + SIDE.1 + 3), 11, "sans-serif", HPos::Center)
 }
 
@@ -255,20 +222,6 @@ fn hatch(area: &Area<'_>, (x, y): (i32, i32)) -> Drawn {
         area.draw(&PathElement::new(vec![from, to], PALETTE[1].stroke_width(1)))?;
     }
     Ok(())
-}
-
-/// How many blocks there are, and how many devices have each of them.
-fn share(planned: &Planned, sharding: &Sharding) -> String {
-    let blocks: u64 = sharding.dims.iter().map(|axes| count(planned, axes)).product();
-    let sums = count(planned, sharding.unreduced.axes());
-    let copies = planned.plan.program.mesh.devices() / (blocks * sums).max(1);
-    let blocks = if blocks == 1 { "whole".to_owned() } else { format!("{blocks} blocks") };
-    match (sums, copies) {
-        (1, 1) => blocks,
-        (1, copies) => format!("{blocks}, {copies} copies"),
-        (sums, 1) => format!("{blocks}, {sums} parts"),
-        (sums, copies) => format!("{blocks}, {sums} parts, {copies} copies"),
-    }
 }
 
 fn write(area: &Area<'_>, text: &str, at: (i32, i32), size: u32, font: &str, place: HPos) -> Drawn {

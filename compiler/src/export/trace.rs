@@ -5,19 +5,16 @@
 //! has a track for each stage.
 
 use serde_json::{Value, json};
+use shardwise_ir::print;
 use shardwise_ir::program::Blocks;
-use shardwise_passes::pipeline_schedule::{Pass, PipelineShape, StageWork, simulate};
+use shardwise_passes::pipeline_schedule::{Pass, StageWork};
 
 use crate::Planned;
-use shardwise_ir::print;
+use crate::planned::stage_tasks::{pass_name, stage_tasks};
+use crate::planned::step_name::{category, step_name};
 
 /// The process of all tracks: one device, since all devices have the same schedule.
 const DEVICE: u32 = 0;
-
-/// The limits of drawn microbatches of a pipeline and of their tasks; a pipeline with more stages
-/// is not drawn.
-const MOST_DRAWN: u64 = 256;
-const MOST_PIECES: u64 = 1 << 18;
 
 /// The JSON text: complete events (`ph: X`) with times in microseconds, and the tracks' names. A
 /// collective over several axes is on each of their tracks.
@@ -44,16 +41,19 @@ pub(crate) fn trace(planned: &Planned) -> String {
         } else {
             vec![0]
         };
+        let category = category(step, cost);
         let repeats = &program.repeats;
         let layer = repeats.layer_block(step.repeat).map(|_| run.copy.layer);
         let microbatch = repeats.microbatches(step.repeat).map(|_| run.copy.microbatch);
         let arguments = json!({
-            "bytes": cost.bytes, "flops": cost.flops, "layer": layer, "microbatch": microbatch,
+            "step": print::step(program, step), "bytes": cost.bytes, "flops": cost.flops,
+            "layer": layer, "microbatch": microbatch,
             "critical": schedule.critical[number], "may_run_early": schedule.early[number],
         });
         events.extend(tracks.into_iter().map(|track| {
             json!({
-                "name": print::step(program, step), "ph": "X", "pid": DEVICE, "tid": track,
+                "name": step_name(program, step), "cat": category,
+                "ph": "X", "pid": DEVICE, "tid": track,
                 "ts": run.start_s * 1e6, "dur": cost.seconds * 1e6, "args": arguments,
             })
         }));
@@ -77,18 +77,11 @@ fn stages(planned: &Planned) -> Vec<Value> {
         events.extend((0..staged.shape.stages).map(|stage| {
             named("thread_name", process, stage as usize, &format!("stage {axis}={stage}"))
         }));
-        let few = PipelineShape { microbatches: drawn(&staged.shape), ..staged.shape };
-        events.extend(simulate(&few, &staged.times).placed.iter().map(|placed| {
+        events.extend(stage_tasks(staged).placed.iter().map(|placed| {
             let StageWork { microbatch, chunk, pass } = placed.work;
             let backward = pass != Pass::Forward;
-            let pass = match pass {
-                Pass::Forward => "forward",
-                Pass::Backward => "backward",
-                Pass::InputGradients => "gradients of activations",
-                Pass::WeightGradients => "gradients of weights",
-            };
             json!({
-                "name": format!("{pass} {microbatch}"),
+                "name": format!("{} {microbatch}", pass_name(pass)), "cat": pass_name(pass),
                 "ph": "X", "pid": process, "tid": placed.stage,
                 "ts": placed.start_s * 1e6, "dur": (placed.end_s - placed.start_s) * 1e6,
                 "args": { "microbatch": microbatch, "chunk": chunk, "backward": backward },
@@ -96,13 +89,6 @@ fn stages(planned: &Planned) -> Vec<Value> {
         }));
     }
     events
-}
-
-/// The number of microbatches drawn: complete rounds of the stages, or all of them.
-fn drawn(shape: &PipelineShape) -> u64 {
-    let within = MOST_PIECES / shape.stages.saturating_mul(shape.chunks).max(1) / shape.stages
-        * shape.stages;
-    shape.microbatches.min(MOST_DRAWN.next_multiple_of(shape.stages)).min(within)
 }
 
 fn named(what: &str, process: u32, track: usize, name: &str) -> Value {

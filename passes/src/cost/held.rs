@@ -40,7 +40,7 @@ impl HeldKind {
 }
 
 /// Bytes on a device of a parameter or state whose sharding is written; `None` of other values.
-pub(crate) fn resident_bytes(program: &Program, value: ValueId) -> Option<f64> {
+pub fn resident_bytes(program: &Program, value: ValueId) -> Option<f64> {
     let declared = &program.values[value];
     let sharding = declared.declared_sharding.as_ref().and_then(Pin::exact)?;
     is_resident(program, value).then(|| {
@@ -74,8 +74,8 @@ pub(crate) fn held(plan: &ExpandedPlan<'_>, memory: &Memory) -> Vec<(HeldKind, f
     held
 }
 
-/// The kind of what is live of each value.
-fn kinds(program: &Program) -> IndexVec<ValueId, HeldKind> {
+/// The kind of what is live of each value, beside what is resident.
+pub fn kinds(program: &Program) -> IndexVec<ValueId, HeldKind> {
     let declared = |role: Option<Role>| match role {
         Some(Role::Param | Role::State) => HeldKind::GatheredParameters,
         Some(Role::Input) => HeldKind::Inputs,

@@ -23,6 +23,8 @@
 //! `1f1b`, whose stages alternate between forward and backward, values that the forward pass
 //! retains are live until the last gradient.
 
+mod live_at;
+
 use std::ops::RangeInclusive;
 
 use indexmap::{IndexMap, IndexSet};
@@ -39,6 +41,8 @@ use crate::fusion::is_element_wise;
 use crate::layouts::composite::ExpandedPlan;
 use crate::layouts::local_shape;
 use crate::training::frameworks::Frameworks;
+
+pub use live_at::{Live, live_at, live_ranges};
 
 /// Bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -390,31 +394,6 @@ pub fn memory(plan: &ExpandedPlan<'_>) -> Memory {
     let lives = lives.chain(ranges.again.values());
     let (peak_step, live) = peak(lives, plan.steps.len());
     Memory { resident_bytes, peak_bytes: resident_bytes + live, peak_step }
-}
-
-/// The materializations that are live beside the resident ones while a step of an expanded plan
-/// runs, largest first.
-pub fn live_at(
-    plan: &Plan,
-    dataflow: &Dataflow<usize>,
-    step: usize,
-) -> Vec<(Materialization, f64)> {
-    let (_, ranges) = lives(plan, dataflow);
-    let held = |node: NodeIndex| {
-        let first = ranges.ranges[node.index()].as_ref().map(|alive| &alive.life);
-        let is_live = |life: &&LiveRange| (life.from..=life.to).contains(&step) && life.bytes > 0.0;
-        let life = first.into_iter().chain(ranges.again.get(&node)).find(is_live)?;
-        Some((ranges.materialization(node)?, life.bytes))
-    };
-    // Declared values first.
-    let (steps, others): (Vec<_>, Vec<_>) = dataflow
-        .graph()
-        .node_indices()
-        .partition(|&node| matches!(dataflow.graph()[node], Node::Statement(_)));
-    let mut held: Vec<(Materialization, f64)> =
-        others.into_iter().chain(steps).filter_map(held).collect();
-    held.sort_by(|a, b| b.1.total_cmp(&a.1));
-    held
 }
 
 /// The resident bytes, and the live ranges of everything else.

@@ -7,6 +7,7 @@ mod explain;
 mod inference_sizing;
 mod metrics;
 mod parallelism;
+mod plan_html;
 mod plan_json;
 mod plan_markdown;
 mod print_after;
