@@ -8,21 +8,27 @@
 
 mod actions;
 mod change;
+mod completion;
 mod names;
 mod outline;
 mod positions;
+mod reference;
+mod rename;
+mod tokens;
 
 use shardwise_grammar::ast;
 use shardwise_ir::Diag;
 
-use crate::Options;
 use crate::driver::{self, Checked};
-use crate::lint::{Finding, Fix};
+use crate::lint::{Edit, Finding, Fix};
+use crate::{Hardware, Options};
 
 pub use change::Change;
+pub use completion::{Completions, Item, ItemKind};
 pub use names::{Kind, Names, Occurrence};
 pub use outline::{Fold, Symbol};
 pub use positions::{Position, Positions};
+pub use tokens::{Token, TokenKind};
 
 /// A program as it is being edited.
 #[derive(Clone, Debug)]
@@ -81,6 +87,38 @@ impl Document {
     /// What can be folded.
     pub fn folds(&self) -> Vec<Fold> {
         outline::folds(&self.file, &self.text)
+    }
+
+    /// Its parts, to be colored.
+    pub fn tokens(&self) -> Vec<Token> {
+        tokens::tokens(&self.file, &self.names, &self.text)
+    }
+
+    /// What can be typed at a byte; `known` are chips beside the presets.
+    ///
+    /// ```
+    /// use shardwise::editor::Document;
+    /// let text = "mesh X=4\ndim B=8\ninput In[B_";
+    /// let items = Document::new("a.shard", text).completions(text.len(), &[]).items;
+    /// assert_eq!(items[0].label, "X");
+    /// ```
+    pub fn completions(&self, offset: usize, known: &[Hardware]) -> Completions {
+        completion::completions((&self.text, offset), &self.names, known)
+    }
+
+    /// Whether something can be renamed; an error says why not.
+    pub fn can_be_renamed(&self, of: &Occurrence) -> Result<(), String> {
+        rename::can_be_renamed(self, of)
+    }
+
+    /// The edits that give something another name; an error says why there are none.
+    pub fn rename(
+        &self,
+        of: &Occurrence,
+        name: &str,
+        options: &Options,
+    ) -> Result<Vec<Edit>, String> {
+        rename::rename(self, of, name, options)
     }
 
     /// What can be changed about a finding, the edit to prefer first.

@@ -16,7 +16,19 @@ impl<S: Copy> Requested<S> {
     }
 
     /// Answers the request with a function, if it has the method of `R`.
-    pub(super) fn on<R: Request>(mut self, answer: impl FnOnce(S, R::Params) -> R::Result) -> Self
+    pub(super) fn on<R: Request>(self, answer: impl FnOnce(S, R::Params) -> R::Result) -> Self
+    where
+        R::Params: serde::de::DeserializeOwned,
+        R::Result: serde::Serialize,
+    {
+        self.try_on::<R>(|server, params| Ok(answer(server, params)))
+    }
+
+    /// The same, with a function that may refuse with a sentence for the author.
+    pub(super) fn try_on<R: Request>(
+        mut self,
+        answer: impl FnOnce(S, R::Params) -> Result<R::Result, String>,
+    ) -> Self
     where
         R::Params: serde::de::DeserializeOwned,
         R::Result: serde::Serialize,
@@ -27,7 +39,8 @@ impl<S: Copy> Requested<S> {
         let id = self.request.id.clone();
         let params = serde_json::from_value(self.request.params.take());
         self.response = Some(match params.map(|params| answer(self.server, params)) {
-            Ok(result) => Response::new_ok(id, result),
+            Ok(Ok(result)) => Response::new_ok(id, result),
+            Ok(Err(reason)) => Response::new_err(id, ErrorCode::RequestFailed as i32, reason),
             Err(error) => Response::new_err(id, ErrorCode::InvalidParams as i32, error.to_string()),
         });
         self

@@ -1,11 +1,18 @@
 //! What editors can ask, and the answers.
 
+mod completion;
+mod names;
+mod tokens;
+
 use gen_lsp_types::{
     CodeAction, CodeActionKind, CodeActionOptions, CodeActionParams, CodeActionRequest,
-    CodeActionResponse, DocumentFormattingParams, DocumentFormattingRequest, DocumentSymbol,
+    CodeActionResponse, CompletionOptions, CompletionRequest, DefinitionRequest,
+    DocumentFormattingParams, DocumentFormattingRequest, DocumentHighlightRequest, DocumentSymbol,
     DocumentSymbolParams, DocumentSymbolRequest, DocumentSymbolResponse, FoldingRange,
     FoldingRangeKind, FoldingRangeParams, FoldingRangeRequest, PositionEncodingKind,
-    ServerCapabilities, SymbolKind, TextDocumentSyncKind, TextDocumentSyncOptions, TextEdit, Uri,
+    PrepareRenameRequest, ReferencesRequest, RenameOptions, RenameRequest, SemanticTokensOptions,
+    SemanticTokensRequest, ServerCapabilities, SymbolKind, TextDocumentSyncKind,
+    TextDocumentSyncOptions, TextEdit, Uri,
 };
 use shardwise::Span;
 use shardwise::editor::{Kind, Symbol};
@@ -26,6 +33,24 @@ pub(super) fn capabilities() -> ServerCapabilities {
                 change: Some(TextDocumentSyncKind::Incremental),
                 save: Some(true.into()),
                 ..TextDocumentSyncOptions::default()
+            }
+            .into(),
+        ),
+        definition_provider: Some(true.into()),
+        references_provider: Some(true.into()),
+        document_highlight_provider: Some(true.into()),
+        rename_provider: Some(
+            RenameOptions { prepare_provider: Some(true), ..RenameOptions::default() }.into(),
+        ),
+        completion_provider: Some(CompletionOptions {
+            trigger_characters: Some(["_", "[", "{", "*", "=", "<", ":"].map(str::to_owned).into()),
+            ..CompletionOptions::default()
+        }),
+        semantic_tokens_provider: Some(
+            SemanticTokensOptions {
+                legend: tokens::legend(),
+                full: Some(true.into()),
+                ..SemanticTokensOptions::default()
             }
             .into(),
         ),
@@ -53,6 +78,13 @@ pub(super) fn answer(requested: Requested<&Server>) -> Requested<&Server> {
         .on::<FoldingRangeRequest>(folds)
         .on::<DocumentFormattingRequest>(formatting)
         .on::<CodeActionRequest>(actions)
+        .on::<DefinitionRequest>(names::definition)
+        .on::<ReferencesRequest>(names::references)
+        .on::<DocumentHighlightRequest>(names::highlights)
+        .try_on::<PrepareRenameRequest>(names::prepare_rename)
+        .try_on::<RenameRequest>(names::rename)
+        .on::<CompletionRequest>(completion::completion)
+        .on::<SemanticTokensRequest>(tokens::tokens)
 }
 
 fn symbols(server: &Server, params: DocumentSymbolParams) -> Option<DocumentSymbolResponse> {

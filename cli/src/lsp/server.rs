@@ -11,6 +11,8 @@ use gen_lsp_types::{
     ShowMessageParams, ShutdownRequest, Uri,
 };
 
+use shardwise::Options;
+
 use super::background::{Analysis, Job, Outcome, Worker, linted};
 use super::dispatch::{Requested, read};
 use super::documents::Open;
@@ -55,6 +57,11 @@ impl Server {
     /// Whether the editor asked it to end.
     pub(super) fn is_shut_down(&self) -> bool {
         self.is_shut_down
+    }
+
+    /// Options of planning and checking.
+    pub(super) fn options(&self) -> &Options {
+        &self.setting.options
     }
 
     /// The program with an address, if the editor has it open.

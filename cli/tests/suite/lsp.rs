@@ -124,6 +124,68 @@ fn a_hardware_file_and_a_configuration_are_read_as_check_does() {
     client.end();
 }
 
+/// A place of a program.
+fn place(uri: &str, line: u32, character: u32) -> Value {
+    json!({
+        "textDocument": { "uri": uri },
+        "position": { "line": line, "character": character },
+    })
+}
+
+#[test]
+fn names_are_found_and_renamed() {
+    let mut client = Client::start("lsp-names");
+    let program = client.open("mlp.shard", MLP);
+    let definition = client.request("textDocument/definition", place(&program, 5, 12));
+    assert_eq!(definition["range"], range(4, 6, 7));
+    let mut params = place(&program, 4, 6);
+    params["context"] = json!({ "includeDeclaration": false });
+    let references = client.request("textDocument/references", params);
+    assert_eq!(references, json!([{ "uri": program, "range": range(5, 12, 13) }]));
+    let highlights = client.request("textDocument/documentHighlight", place(&program, 4, 6));
+    assert_eq!(highlights[0]["kind"], 3);
+    let prepared = client.request("textDocument/prepareRename", place(&program, 1, 5));
+    assert_eq!(prepared, json!({ "range": range(1, 5, 6), "placeholder": "X" }));
+    let mut params = place(&program, 1, 5);
+    params["newName"] = json!("model");
+    let edit = client.request("textDocument/rename", params);
+    let renamed = applied(MLP, &edit["changes"][&program]);
+    assert_eq!(renamed, MLP.replace("X=4", "model=4").replace("D_X", "D_model"));
+    let mut params = place(&program, 1, 5);
+    params["newName"] = json!("two words");
+    let refused = client.refused("textDocument/rename", params);
+    assert!(refused["message"].as_str().is_some_and(|it| it.contains("two words")), "{refused}");
+    client.end();
+}
+
+#[test]
+fn completions_replace_what_is_typed() {
+    let mut client = Client::start("lsp-completion");
+    let text = MLP.replace("output Out[B, F]", "output Out[B_, F]");
+    let program = client.open("mlp.shard", &text);
+    let items = client.request("textDocument/completion", place(&program, 6, 13));
+    assert_eq!(items[0]["label"], "X");
+    assert_eq!(applied(&text, &json!([items[0]["textEdit"]])), MLP.replace("t[B", "t[B_X"));
+    client.change(&program, 2, range(5, 6, 13), "gel");
+    let items = client.request("textDocument/completion", place(&program, 5, 9));
+    let all = items.as_array().expect("a list");
+    let gelu = all.iter().find(|item| item["label"] == "gelu").expect("a function");
+    assert_eq!(gelu["detail"], "gelu(x)");
+    assert_eq!(gelu["textEdit"]["range"], range(5, 6, 9));
+    client.end();
+}
+
+#[test]
+fn parts_of_the_text_have_a_type() {
+    let mut client = Client::start("lsp-tokens");
+    let program = client.open("mlp.shard", "# α\nmesh X=4\n");
+    let params = json!({ "textDocument": { "uri": program } });
+    let tokens = client.request("textDocument/semanticTokens/full", params);
+    // Line, character, length, type, modifiers: a comment, a keyword, the definition of an axis.
+    assert_eq!(tokens["data"], json!([0, 0, 3, 1, 0, 1, 0, 4, 0, 0, 0, 5, 1, 4, 1]));
+    client.end();
+}
+
 #[test]
 fn the_server_ends_as_the_protocol_says() {
     let mut client = Client::start("lsp-end");

@@ -111,3 +111,51 @@ impl Names {
         self.roles.iter().find(|(name, _)| name == value).map(|(_, role)| *role)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Document;
+    use super::{Kind, Occurrence};
+
+    /// What stands at the first place of `mark` in a text, and one byte on for each `skip`.
+    fn at(text: &str, mark: &str, skip: usize) -> Option<Occurrence> {
+        let offset = text.find(mark).expect("it is there") + skip;
+        Document::new("a.shard", text).names().at(offset).cloned()
+    }
+
+    const PROGRAM: &str = "mesh X=4, Y=2, data=2\ndim B=8, D=4, F=4*D\ninput In[B_XY, D_data]\n\
+        param W[D, F]\nH = In *D W\nLoss = sum_{B,F}(H)\nbackward from Loss\noutput dW[D, F]\n\
+        output dIn[B', D]\n";
+
+    #[test]
+    fn letters_of_a_word_are_axes() {
+        let names: Vec<_> = (0..2).map(|skip| at(PROGRAM, "XY, ", skip)).collect();
+        let names: Vec<&str> = names.iter().flatten().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["X", "Y"]);
+        let data = at(PROGRAM, "data]", 2).expect("an axis");
+        assert_eq!((data.kind, data.name.as_str()), (Kind::Axis, "data"));
+    }
+
+    #[test]
+    fn gradients_and_primes_are_uses_of_what_they_come_from() {
+        let gradient = at(PROGRAM, "dW", 0).expect("a value");
+        assert_eq!((gradient.name.as_str(), &PROGRAM[gradient.span.start..gradient.span.end]), {
+            ("W", "W")
+        });
+        assert_eq!(at(PROGRAM, "B',", 1).expect("a dimension").name, "B");
+    }
+
+    #[test]
+    fn every_name_of_a_correct_program_is_declared() {
+        let document = Document::new("a.shard", PROGRAM);
+        let names = document.names();
+        let is_own = |it: &&Occurrence| {
+            matches!(it.kind, Kind::Axis | Kind::Dim | Kind::Block | Kind::Value)
+        };
+        let undeclared =
+            names.all().iter().filter(is_own).filter(|it| names.definition(it).is_none());
+        assert_eq!(undeclared.collect::<Vec<_>>(), Vec::<&Occurrence>::new());
+        let uses = |mark| names.same(&at(PROGRAM, mark, 0).expect("a name")).count();
+        assert_eq!((uses("D=4"), uses("W[D"), uses("Loss =")), (7, 3, 2));
+    }
+}

@@ -11,6 +11,7 @@ use shardwise_ir::Span;
 use shardwise_ir::program::CollectiveKind;
 
 use super::{Kind, Names, Occurrence};
+use crate::editor::reference;
 
 /// The names of a file.
 pub(super) fn names(file: &File) -> Names {
@@ -295,9 +296,10 @@ impl Collector {
     fn call(&mut self, call: &Call) {
         let is_collective = CollectiveKind::find(&call.function.node).is_some();
         let kind = if is_collective { Kind::Collective } else { Kind::Function };
-        self.used(kind, &call.function);
+        let (function, words) = parts(call);
+        self.used(kind, &function);
         self.all_used(Kind::Dtype, &call.generic);
-        for word in call.subscript.iter().flat_map(|words| &words.node) {
+        for word in &words {
             // `ReduceScatter_{X,F}` names axes and dimensions; a function dimensions alone.
             let is_dim = self.declared.dims.contains(&word.node) && !self.is_axis(&word.node);
             if is_collective && !is_dim {
@@ -309,5 +311,29 @@ impl Collector {
         for argument in &call.arguments {
             self.expr(argument);
         }
+    }
+}
+
+/// The function of a call and the words of its subscript. In the tree, the second part of a name
+/// such as `one_hot` is the beginning of the subscript.
+fn parts(call: &Call) -> (Name, Vec<Name>) {
+    let words = call.subscript.as_ref().map_or(&[][..], |words| &words.node);
+    let split = || {
+        let [word] = words else { return None };
+        let text = format!("{}_{}", call.function.node, word.node);
+        let function = reference::functions().find(|name| {
+            let rest = text.strip_prefix(name);
+            name.contains('_') && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        })?;
+        let dim = text[function.len()..].trim_start_matches('_');
+        let Span { start, end } = call.function.span.to(word.span);
+        let named = |name: &str, start, end| Name::new(name.to_owned(), Span::new(start, end));
+        let function = named(function, start, start + function.len());
+        Some((function, named(dim, end - dim.len(), end)))
+    };
+    match split() {
+        // An empty name is not noted.
+        Some((function, dim)) => (function, vec![dim]),
+        None => (call.function.clone(), words.to_vec()),
     }
 }
