@@ -9,6 +9,8 @@
 mod actions;
 mod change;
 mod completion;
+mod hover;
+mod insight;
 mod names;
 mod outline;
 mod positions;
@@ -17,7 +19,7 @@ mod rename;
 mod tokens;
 
 use shardwise_grammar::ast;
-use shardwise_ir::Diag;
+use shardwise_ir::{Diag, Span};
 
 use crate::driver::{self, Checked};
 use crate::lint::{Edit, Finding, Fix};
@@ -25,6 +27,8 @@ use crate::{Hardware, Options};
 
 pub use change::Change;
 pub use completion::{Completions, Item, ItemKind};
+pub use hover::Known;
+pub use insight::{Fact, Hint, Insight};
 pub use names::{Kind, Names, Occurrence};
 pub use outline::{Fold, Symbol};
 pub use positions::{Position, Positions};
@@ -104,6 +108,11 @@ impl Document {
     /// ```
     pub fn completions(&self, offset: usize, known: &[Hardware]) -> Completions {
         completion::completions((&self.text, offset), &self.names, known)
+    }
+
+    /// What is said of the word at a byte, in Markdown, and where that word is.
+    pub fn hover(&self, offset: usize, known: Known<'_>) -> Option<(Span, String)> {
+        hover::hover(self, offset, known)
     }
 
     /// Whether something can be renamed; an error says why not.

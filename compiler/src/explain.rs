@@ -27,6 +27,7 @@ use crate::use_def::moves_data;
 use crate::{Findings, Options, Planned};
 
 pub use alternatives::Alternative;
+pub(crate) use causes::Explainer;
 pub use conflict::{Conflict, OverCapacity, Remedy};
 pub use summary::{Costly, Summary};
 pub use target::Target;

@@ -44,6 +44,7 @@ pub use planned::link_breakdown as networks;
 pub use planned::parallelism;
 pub use print_after::print_after;
 pub use shardwise_ir::codes;
+pub use shardwise_ir::dataflow::Analyzed;
 pub use shardwise_ir::hardware::Hardware;
 pub use shardwise_ir::plan::Plan;
 pub use shardwise_ir::program::Program;

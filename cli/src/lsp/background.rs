@@ -5,9 +5,12 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use gen_lsp_types::Uri;
 use indexmap::IndexMap;
+use shardwise::Options;
+use shardwise::editor::{Document, Insight};
 use shardwise::lint::{Linted, lint};
 
 use super::{Event, Setting};
@@ -15,7 +18,11 @@ use crate::configs::{Configs, set_levels};
 use crate::error::Result;
 use crate::programs::Found;
 
+/// The time limit of a search, unless the command has another.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
+
 /// A text to work on.
+#[derive(Clone)]
 pub(super) struct Job {
     /// The program.
     pub(super) uri: Uri,
@@ -38,6 +45,8 @@ pub(super) struct Analysis {
 pub(super) enum Outcome {
     /// All findings of `check`.
     Linted(Linted),
+    /// What the plan says; nothing where there is no plan.
+    Planned(Option<Insight>),
     /// The configuration of the program cannot be read: why.
     Failed(String),
 }
@@ -104,4 +113,13 @@ pub(super) fn linted(job: &Job, setting: &Setting) -> Outcome {
         Ok(lint(&job.name, &job.text, &setting.options, &settings))
     };
     linted().map_or_else(|error| Outcome::Failed(error.to_string()), Outcome::Linted)
+}
+
+/// Plans, and gives up at the time limit: an author who waits for a proof runs `plan`.
+pub(super) fn planned(job: &Job, setting: &Setting) -> Outcome {
+    let timeout = setting.options.timeout.or(Some(TIME_LIMIT));
+    let options = Options { timeout, ..setting.options.clone() };
+    let planned = shardwise::plan(&job.name, &job.text, &options).ok();
+    let document = Document::new(&*job.name, &*job.text);
+    Outcome::Planned(planned.map(|planned| Insight::of(&document, &planned)))
 }

@@ -1,9 +1,9 @@
 //! The programs that the editor has open.
 
 use gen_lsp_types::{Range, TextDocumentContentChangeEvent};
-use shardwise::Options;
-use shardwise::editor::{Change, Document};
+use shardwise::editor::{Change, Document, Insight};
 use shardwise::lint::{Finding, Linted};
+use shardwise::{Analyzed, Checked, Options, Program};
 
 use super::convert;
 
@@ -16,6 +16,10 @@ pub(super) struct Open {
     pub(super) revision: u64,
     /// Errors and warnings, found at once.
     checked: Vec<Finding>,
+    /// The program, if it has no errors.
+    program: Option<Analyzed>,
+    /// What the plan says; that of an older text, carried to this one, until there is another.
+    insight: Option<Insight>,
     /// Other findings; of an older text, carried to this one, until they are found again.
     linted: Vec<Finding>,
 }
@@ -28,15 +32,23 @@ impl Open {
         options: &Options,
     ) -> Self {
         let document = Document::new(name, text);
-        let mut open =
-            Self { document, version, revision, checked: Vec::new(), linted: Vec::new() };
+        let mut open = Self {
+            document,
+            version,
+            revision,
+            checked: Vec::new(),
+            program: None,
+            insight: None,
+            linted: Vec::new(),
+        };
         open.check(options);
         open
     }
 
     /// Finds the errors and warnings that are found at once.
     pub(super) fn check(&mut self, options: &Options) {
-        let findings = self.document.check(options).findings;
+        let Checked { program, findings } = self.document.check(options);
+        self.program = program;
         self.checked = findings.reports.into_iter().map(|report| report.diag.into()).collect();
     }
 
@@ -45,6 +57,9 @@ impl Open {
         if let Some(change) = Change::between(&self.document.text, &text) {
             let carried = self.linted.iter().filter_map(|finding| change.carried_finding(finding));
             self.linted = carried.collect();
+            if let Some(insight) = &mut self.insight {
+                insight.carry(&change);
+            }
             self.document = Document::new(self.document.name.clone(), text);
         }
         (self.version, self.revision) = (version, revision);
@@ -55,6 +70,21 @@ impl Open {
     pub(super) fn set_linted(&mut self, linted: Linted) {
         let is_new = |finding: &Finding| self.checked.iter().all(|it| it.diag != finding.diag);
         self.linted = linted.findings.into_iter().filter(is_new).collect();
+    }
+
+    /// The plan of this text is known, or that there is none.
+    pub(super) fn set_insight(&mut self, insight: Option<Insight>) {
+        self.insight = insight;
+    }
+
+    /// What the plan says.
+    pub(super) fn insight(&self) -> Option<&Insight> {
+        self.insight.as_ref()
+    }
+
+    /// The program, if it has no errors.
+    pub(super) fn program(&self) -> Option<&Program> {
+        self.program.as_deref()
     }
 
     /// What is known to be wrong.

@@ -2,14 +2,16 @@
 
 mod completion;
 mod names;
+mod plan;
 mod tokens;
 
 use gen_lsp_types::{
     CodeAction, CodeActionKind, CodeActionOptions, CodeActionParams, CodeActionRequest,
-    CodeActionResponse, CompletionOptions, CompletionRequest, DefinitionRequest,
-    DocumentFormattingParams, DocumentFormattingRequest, DocumentHighlightRequest, DocumentSymbol,
-    DocumentSymbolParams, DocumentSymbolRequest, DocumentSymbolResponse, FoldingRange,
-    FoldingRangeKind, FoldingRangeParams, FoldingRangeRequest, PositionEncodingKind,
+    CodeActionResponse, CodeLensOptions, CodeLensRequest, CompletionOptions, CompletionRequest,
+    DefinitionRequest, DocumentFormattingParams, DocumentFormattingRequest,
+    DocumentHighlightRequest, DocumentSymbol, DocumentSymbolParams, DocumentSymbolRequest,
+    DocumentSymbolResponse, FoldingRange, FoldingRangeKind, FoldingRangeParams,
+    FoldingRangeRequest, HoverRequest, InlayHintRequest, PositionEncodingKind,
     PrepareRenameRequest, ReferencesRequest, RenameOptions, RenameRequest, SemanticTokensOptions,
     SemanticTokensRequest, ServerCapabilities, SymbolKind, TextDocumentSyncKind,
     TextDocumentSyncOptions, TextEdit, Uri,
@@ -54,6 +56,9 @@ pub(super) fn capabilities() -> ServerCapabilities {
             }
             .into(),
         ),
+        hover_provider: Some(true.into()),
+        inlay_hint_provider: Some(true.into()),
+        code_lens_provider: Some(CodeLensOptions::default()),
         document_formatting_provider: Some(true.into()),
         document_symbol_provider: Some(true.into()),
         folding_range_provider: Some(true.into()),
@@ -85,6 +90,9 @@ pub(super) fn answer(requested: Requested<&Server>) -> Requested<&Server> {
         .try_on::<RenameRequest>(names::rename)
         .on::<CompletionRequest>(completion::completion)
         .on::<SemanticTokensRequest>(tokens::tokens)
+        .on::<HoverRequest>(plan::hover)
+        .on::<InlayHintRequest>(plan::inlay_hints)
+        .on::<CodeLensRequest>(plan::code_lenses)
 }
 
 fn symbols(server: &Server, params: DocumentSymbolParams) -> Option<DocumentSymbolResponse> {

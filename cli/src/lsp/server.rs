@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
 use gen_lsp_types::{
-    DidChangeTextDocumentNotification, DidChangeWatchedFilesNotification,
+    CodeLensRefreshRequest, DidChangeTextDocumentNotification, DidChangeWatchedFilesNotification,
     DidCloseTextDocumentNotification, DidOpenTextDocumentNotification,
-    DidSaveTextDocumentNotification, InitializeParams, MessageType, Notification,
-    PublishDiagnosticsNotification, PublishDiagnosticsParams, ShowMessageNotification,
-    ShowMessageParams, ShutdownRequest, Uri,
+    DidSaveTextDocumentNotification, InitializeParams, InlayHintRefreshRequest, MessageType,
+    Notification, PublishDiagnosticsNotification, PublishDiagnosticsParams, Request,
+    ShowMessageNotification, ShowMessageParams, ShutdownRequest, Uri,
 };
 
+use lsp_server::RequestId;
 use shardwise::Options;
 
-use super::background::{Analysis, Job, Outcome, Worker, linted};
+use super::background::{Analysis, Job, Outcome, Worker, linted, planned};
 use super::dispatch::{Requested, read};
 use super::documents::Open;
 use super::{Event, Setting, convert, features};
@@ -24,11 +25,30 @@ pub(super) struct Server {
     setting: Setting,
     open: BTreeMap<Uri, Open>,
     lints: Worker,
+    plans: Worker,
+    /// Whether the editor asks again for hints and lenses when it is asked to.
+    refreshes: Refreshes,
     /// Texts so far.
     revisions: u64,
     /// What was last reported to be wrong with a configuration.
     failure: Option<String>,
     is_shut_down: bool,
+}
+
+/// Which answers the editor asks for again.
+#[derive(Clone, Copy)]
+struct Refreshes {
+    hints: bool,
+    lenses: bool,
+}
+
+impl Refreshes {
+    fn of(params: &InitializeParams) -> Self {
+        let workspace = params.capabilities.workspace.as_ref();
+        let hints = workspace.and_then(|it| it.inlay_hint.as_ref()?.refresh_support);
+        let lenses = workspace.and_then(|it| it.code_lens.as_ref()?.refresh_support);
+        Self { hints: hints.unwrap_or_default(), lenses: lenses.unwrap_or_default() }
+    }
 }
 
 /// Sends messages to the editor.
@@ -37,17 +57,21 @@ type Messages = Box<dyn Fn(lsp_server::Message)>;
 impl Server {
     pub(super) fn new(
         sender: impl Fn(lsp_server::Message) + 'static,
-        _params: &InitializeParams,
+        params: &InitializeParams,
         setting: Setting,
         events: &Sender<Event>,
     ) -> Self {
         let for_lints = setting.clone();
         let lints = Worker::start(events.clone(), move |job| linted(job, &for_lints));
+        let for_plans = setting.clone();
+        let plans = Worker::start(events.clone(), move |job| planned(job, &for_plans));
         Self {
             sender: Box::new(sender),
             setting,
             open: BTreeMap::new(),
             lints,
+            plans,
+            refreshes: Refreshes::of(params),
             revisions: 0,
             failure: None,
             is_shut_down: false,
@@ -129,7 +153,9 @@ impl Server {
         self.publish(uri);
         let Some(Open { document, revision, .. }) = self.open.get(uri) else { return };
         let (name, text) = (document.name.clone(), document.text.clone());
-        self.lints.take(Job { uri: uri.clone(), revision: *revision, name, text });
+        let job = Job { uri: uri.clone(), revision: *revision, name, text };
+        self.lints.take(job.clone());
+        self.plans.take(job);
     }
 
     /// Takes a result of the background, unless it is about an older text.
@@ -143,6 +169,10 @@ impl Server {
                 self.failure = None;
                 self.publish(&uri);
             }
+            Outcome::Planned(insight) => {
+                open.set_insight(insight);
+                self.refresh();
+            }
             Outcome::Failed(message) => {
                 // Once, and not with each key.
                 if self.failure.as_ref() != Some(&message) {
@@ -151,6 +181,19 @@ impl Server {
                     self.notify::<ShowMessageNotification>(ShowMessageParams { kind, message });
                 }
             }
+        }
+    }
+
+    /// Asks the editor to ask again for what a plan says. The answers need no attention.
+    fn refresh(&mut self) {
+        let Refreshes { hints, lenses } = self.refreshes;
+        let methods = [
+            (hints, InlayHintRefreshRequest::METHOD.as_str()),
+            (lenses, CodeLensRefreshRequest::METHOD.as_str()),
+        ];
+        for (_, method) in methods.into_iter().filter(|(is_known, _)| *is_known) {
+            let id = RequestId::from(format!("refresh-{}", self.next_revision()));
+            self.send(lsp_server::Request::new(id, method.to_owned(), ()));
         }
     }
 

@@ -125,7 +125,7 @@ fn a_hardware_file_and_a_configuration_are_read_as_check_does() {
 }
 
 /// A place of a program.
-fn place(uri: &str, line: u32, character: u32) -> Value {
+fn place_of(uri: &str, line: u32, character: u32) -> Value {
     json!({
         "textDocument": { "uri": uri },
         "position": { "line": line, "character": character },
@@ -136,22 +136,22 @@ fn place(uri: &str, line: u32, character: u32) -> Value {
 fn names_are_found_and_renamed() {
     let mut client = Client::start("lsp-names");
     let program = client.open("mlp.shard", MLP);
-    let definition = client.request("textDocument/definition", place(&program, 5, 12));
+    let definition = client.request("textDocument/definition", place_of(&program, 5, 12));
     assert_eq!(definition["range"], range(4, 6, 7));
-    let mut params = place(&program, 4, 6);
+    let mut params = place_of(&program, 4, 6);
     params["context"] = json!({ "includeDeclaration": false });
     let references = client.request("textDocument/references", params);
     assert_eq!(references, json!([{ "uri": program, "range": range(5, 12, 13) }]));
-    let highlights = client.request("textDocument/documentHighlight", place(&program, 4, 6));
+    let highlights = client.request("textDocument/documentHighlight", place_of(&program, 4, 6));
     assert_eq!(highlights[0]["kind"], 3);
-    let prepared = client.request("textDocument/prepareRename", place(&program, 1, 5));
+    let prepared = client.request("textDocument/prepareRename", place_of(&program, 1, 5));
     assert_eq!(prepared, json!({ "range": range(1, 5, 6), "placeholder": "X" }));
-    let mut params = place(&program, 1, 5);
+    let mut params = place_of(&program, 1, 5);
     params["newName"] = json!("model");
     let edit = client.request("textDocument/rename", params);
     let renamed = applied(MLP, &edit["changes"][&program]);
     assert_eq!(renamed, MLP.replace("X=4", "model=4").replace("D_X", "D_model"));
-    let mut params = place(&program, 1, 5);
+    let mut params = place_of(&program, 1, 5);
     params["newName"] = json!("two words");
     let refused = client.refused("textDocument/rename", params);
     assert!(refused["message"].as_str().is_some_and(|it| it.contains("two words")), "{refused}");
@@ -163,11 +163,11 @@ fn completions_replace_what_is_typed() {
     let mut client = Client::start("lsp-completion");
     let text = MLP.replace("output Out[B, F]", "output Out[B_, F]");
     let program = client.open("mlp.shard", &text);
-    let items = client.request("textDocument/completion", place(&program, 6, 13));
+    let items = client.request("textDocument/completion", place_of(&program, 6, 13));
     assert_eq!(items[0]["label"], "X");
     assert_eq!(applied(&text, &json!([items[0]["textEdit"]])), MLP.replace("t[B", "t[B_X"));
     client.change(&program, 2, range(5, 6, 13), "gel");
-    let items = client.request("textDocument/completion", place(&program, 5, 9));
+    let items = client.request("textDocument/completion", place_of(&program, 5, 9));
     let all = items.as_array().expect("a list");
     let gelu = all.iter().find(|item| item["label"] == "gelu").expect("a function");
     assert_eq!(gelu["detail"], "gelu(x)");
@@ -183,6 +183,38 @@ fn parts_of_the_text_have_a_type() {
     let tokens = client.request("textDocument/semanticTokens/full", params);
     // Line, character, length, type, modifiers: a comment, a keyword, the definition of an axis.
     assert_eq!(tokens["data"], json!([0, 0, 3, 1, 0, 1, 0, 4, 0, 0, 0, 5, 1, 4, 1]));
+    client.end();
+}
+
+#[test]
+fn a_plan_comes_from_the_background() {
+    let mut client = Client::start("lsp-plan");
+    let program = client.open("mlp.shard", MLP);
+    client.notified("workspace/codeLens/refresh");
+    let params = json!({ "textDocument": { "uri": program } });
+    let lenses = client.request("textDocument/codeLens", params.clone());
+    let title = lenses[0]["command"]["title"].as_str().expect("a title");
+    assert!(title.starts_with("step ") && title.ends_with("optimal plan"), "{title}");
+    let mut all = params;
+    all["range"] = json!({ "start": { "line": 0, "character": 0 },
+        "end": { "line": 99, "character": 0 } });
+    let hints = client.request("textDocument/inlayHint", all.clone());
+    let labels = |hints: &Value| -> Vec<String> {
+        let all = hints.as_array().expect("a list").iter();
+        all.map(|hint| hint["label"].as_str().expect("a label").to_owned()).collect()
+    };
+    let found = labels(&hints);
+    assert_eq!(found[0], "[B, F] {U_X}", "{found:?}");
+    assert!(found[1].starts_with("AllReduce_X(Out) "), "{found:?}");
+    let place = |hint: &Value| hint["position"].clone();
+    assert_eq!(place(&hints[0]), json!({ "line": 5, "character": 3 }));
+    let hover = client.request("textDocument/hover", place_of(&program, 5, 1));
+    let text = hover["contents"]["value"].as_str().expect("a text");
+    assert!(text.contains("33.6 MB") && text.contains("AllReduce_X"), "{text}");
+    // Until there is another plan, hints move with their lines.
+    client.change(&program, 2, range(3, 0, 0), "# one more line\n");
+    let moved = client.request("textDocument/inlayHint", all);
+    assert_eq!(place(&moved[0]), json!({ "line": 6, "character": 3 }));
     client.end();
 }
 

@@ -23,7 +23,7 @@ use shardings::{Stand, stand};
 const MOST_NEEDS: usize = 4;
 
 /// Explains the collectives of one plan.
-pub(super) struct Explainer<'a> {
+pub(crate) struct Explainer<'a> {
     planned: &'a Planned,
     source: &'a str,
     lines: Lines<'a>,
@@ -33,11 +33,11 @@ pub(super) struct Explainer<'a> {
 }
 
 impl<'a> Explainer<'a> {
-    pub(super) fn new(planned: &'a Planned, source: &'a str, written: Option<Analyzed>) -> Self {
+    pub(crate) fn new(planned: &'a Planned, source: &'a str, written: Option<Analyzed>) -> Self {
         Self { planned, source, lines: Lines::new(source), written, use_def: UseDef::of(planned) }
     }
 
-    pub(super) fn collective(&self, number: usize) -> Collective {
+    pub(crate) fn collective(&self, number: usize) -> Collective {
         let (step, cost) = (self.step(number), &self.planned.report.steps[number]);
         let mut readers = self.use_def.users(number);
         if readers.iter().any(|reader| matches!(reader, User::DeclaredSharding(_))) {
