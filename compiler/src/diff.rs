@@ -6,6 +6,7 @@
 //! at another line would be both removed and added. Free steps (slices, axes of one device) are
 //! left out.
 
+mod html;
 mod limits;
 mod markdown;
 mod pairs;
@@ -273,6 +274,7 @@ pub const FORMATS: &[Format<Diff>] = &[
         write: |diff| Ok(diff.markdown()),
     },
     Format { name: "json", about: "JSON, `shardwise.diff/1`", write: |diff| Ok(diff.json()) },
+    Format { name: "html", about: "A page for the browser", write: html::html },
 ];
 
 impl Diff {

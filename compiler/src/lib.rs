@@ -23,6 +23,7 @@ pub mod tune;
 
 mod display;
 mod driver;
+mod page;
 mod pass_faults;
 mod planned;
 mod print_after;

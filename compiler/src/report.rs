@@ -1,5 +1,4 @@
-//! A plan as a page for the browser: one file that needs no network, readable on a phone, in light
-//! and dark, and in print.
+//! A plan as a page for the browser, readable on a phone, in light and dark, and in print.
 //!
 //! Each panel is a file: a function from a [`Planned`] to data, and a template beside it that
 //! writes the data. Templates are compiled and escape what they are given, so that no text of a
@@ -10,6 +9,7 @@
 
 mod arrays;
 mod comparison;
+mod cost;
 mod findings;
 mod graph;
 mod layered;
@@ -20,64 +20,29 @@ mod texts;
 mod timeline;
 mod values;
 
-use askama::Template;
-
 use crate::Planned;
-
-const STYLE: &str = include_str!("report/style.css");
-const SCRIPT: &str = include_str!("report/script.js");
-
-/// The panels in order: the id of each on the page, and its name.
-const PANELS: [(&str, &str); 9] = [
-    ("summary", "Summary"),
-    ("plan", "Plan"),
-    ("timeline", "Timeline"),
-    ("memory", "Memory"),
-    ("arrays", "Arrays"),
-    ("graph", "Dataflow"),
-    ("roofline", "Roofline"),
-    ("textbook", "Textbook"),
-    ("findings", "Findings"),
-];
-
-/// The page around the panels.
-#[derive(Template)]
-#[template(path = "page.html")]
-struct Page<'a> {
-    title: &'a str,
-    version: &'static str,
-    style: &'static str,
-    script: &'static str,
-    panels: &'static [(&'static str, &'static str)],
-    content: Vec<String>,
-    data: String,
-}
+use crate::inference::Sizing;
+use crate::page::{self, Section};
 
 /// The report of a plan, or what keeps it from being written.
 pub(crate) fn html(planned: &Planned) -> Result<String, String> {
-    let content = [
-        summary::summary(planned).render(),
-        texts::texts(planned).render(),
-        timeline::timeline(planned).render(),
-        memory::memory(planned).render(),
-        arrays::arrays(planned).render(),
-        graph::graph(planned).render(),
-        roofline::roofline(planned).render(),
-        comparison::comparison(planned).render(),
-        findings::findings(planned).render(),
+    let sections = vec![
+        Section::new("summary", "Summary", &summary::summary(planned)),
+        Section::new("plan", "Plan", &texts::texts(planned)),
+        Section::new("timeline", "Timeline", &timeline::timeline(planned)),
+        Section::new("memory", "Memory", &memory::memory(planned)),
+        Section::new("arrays", "Arrays", &arrays::arrays(planned)),
+        Section::new("graph", "Dataflow", &graph::graph(planned)),
+        Section::new("roofline", "Roofline", &roofline::roofline(planned)),
+        Section::new("textbook", "Textbook", &comparison::comparison(planned)),
+        Section::new("findings", "Findings", &findings::findings(planned)),
     ];
-    let page = Page {
-        title: &planned.name,
-        version: env!("CARGO_PKG_VERSION"),
-        style: STYLE,
-        script: SCRIPT,
-        panels: &PANELS,
-        content: content.into_iter().collect::<Result<_, _>>().map_err(unwritten)?,
-        data: values::values(planned).script(),
-    };
-    page.render().map_err(unwritten)
+    page::page(&planned.name, sections, &values::values(planned).script())
 }
 
-fn unwritten(error: askama::Error) -> String {
-    format!("the report cannot be written: {error}")
+impl Planned {
+    /// What the plan costs as a page for the browser, or what keeps it from being written.
+    pub fn cost_html(&self, sizing: &Sizing) -> Result<String, String> {
+        cost::html(self, sizing)
+    }
 }

@@ -8,6 +8,7 @@
 //! `serial`, then the first.
 
 mod grid;
+mod html;
 mod plot;
 mod points;
 mod records;
@@ -156,7 +157,12 @@ pub const FORMATS: &[Format<Swept>] = &[
     Format { name: "text", about: "A table", write: |swept| Ok(swept.table()) },
     Format { name: "csv", about: "CSV, a line a point", write: |swept| Ok(swept.csv()) },
     Format { name: "json", about: "JSON, `shardwise.sweep/1`", write: |swept| Ok(swept.json()) },
-    Format { name: "svg", about: "A plot of time over a size", write: Swept::svg },
+    Format {
+        name: "svg",
+        about: "A plot of time over a size, or of the times of mesh shapes",
+        write: Swept::svg,
+    },
+    Format { name: "html", about: "A page for the browser", write: html::html },
 ];
 
 impl Swept {

@@ -29,6 +29,7 @@
 
 mod axis_words;
 mod branch;
+mod html;
 mod machine;
 mod records;
 mod strategy;
@@ -217,4 +218,5 @@ pub const FORMATS: &[Format<Tuned>] = &[
         about: "JSON, `shardwise.tune/1`",
         write: |tuned| Ok(records::json(tuned)),
     },
+    Format { name: "html", about: "A page for the browser", write: html::html },
 ];

@@ -122,4 +122,6 @@ pub(crate) enum CostFormat {
     Json,
     /// A picture of the roofline: what kernels reach, over their FLOPs a byte.
     Svg,
+    /// A page for the browser.
+    Html,
 }

@@ -20,6 +20,7 @@ pub(super) fn cost(args: &CostArgs, output: &mut Output) -> Result {
         output.print(&match args.format {
             CostFormat::Text => planned.cost_table_sized(&sizing),
             CostFormat::Json => planned.cost_sized(&sizing).to_text(),
+            CostFormat::Html => planned.cost_html(&sizing).map_err(Error::input)?,
             CostFormat::Svg => planned.roofline().map_err(Error::input)?,
         })
     })

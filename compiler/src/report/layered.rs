@@ -165,21 +165,30 @@ fn align(rows: &[Vec<usize>], items: &mut [Item]) {
     }
 }
 
-/// Places a row as near to the wanted positions as the distances allow: between what pushing to the
-/// right and pushing to the left give.
+/// Places a row as near to the wanted positions as the distances allow: the least squares, weighted
+/// so that a chain of operations stays straight and the weights that it reads make way. Without its
+/// distances a row is a sequence that must not decrease, so pooling neighbours that do is exact
+/// (Ayer et al., 1955).
 fn spread(row: &[usize], wanted: &[f64], items: &mut [Item]) {
-    let apart =
-        |a: usize, b: usize, items: &[Item]| f64::midpoint(items[a].width, items[b].width) + GAP;
-    let mut right = wanted.to_vec();
+    let mut distances = vec![0.0; row.len()];
     for at in 1..row.len() {
-        right[at] = right[at].max(right[at - 1] + apart(row[at - 1], row[at], items));
+        let [before, own] = [row[at - 1], row[at]].map(|item| items[item].width);
+        distances[at] = distances[at - 1] + f64::midpoint(before, own) + GAP;
     }
-    let mut left = wanted.to_vec();
-    for at in (1..row.len()).rev() {
-        left[at - 1] = left[at - 1].min(left[at] - apart(row[at - 1], row[at], items));
-    }
+    // Pools: weighted sum of positions, weight, and number of nodes.
+    let mut pools: Vec<(f64, f64, usize)> = Vec::new();
     for (at, &item) in row.iter().enumerate() {
-        items[item].x = f64::midpoint(left[at], right[at]);
+        let degree = (items[item].above.len() + items[item].below.len()).max(1) as f64;
+        let weight = degree * degree;
+        let mut pool = (weight * (wanted[at] - distances[at]), weight, 1);
+        while let Some(last) = pools.pop_if(|last| last.0 / last.1 > pool.0 / pool.1) {
+            pool = (pool.0 + last.0, pool.1 + last.1, pool.2 + last.2);
+        }
+        pools.push(pool);
+    }
+    let starts = pools.iter().flat_map(|&(sum, weight, count)| vec![sum / weight; count]);
+    for ((&item, start), distance) in row.iter().zip(starts).zip(distances) {
+        items[item].x = start + distance;
     }
 }
 

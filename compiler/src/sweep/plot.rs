@@ -2,10 +2,13 @@
 //! every hardware and every choice of the other dimensions; strips above show which series wins at
 //! which size, and whether it is bound by compute.
 //!
+//! Without such a dimension [`bars`] draws the times of mesh shapes.
+//!
 //! Communication is `links_s`, the busiest axis: which can overlap compute where its line is below
 //! that of compute. Coordinates are integer pixels and all elements are ordered, so that equal rows
 //! give equal bytes.
 
+mod bars;
 mod series;
 
 use plotters::element::DashedPathElement;
@@ -26,11 +29,7 @@ const BY_LINKS: RGBColor = RGBColor(248, 218, 210);
 
 /// The picture as SVG, or why there is none.
 pub(super) fn svg(swept: &Swept) -> Result<String, String> {
-    let Some(dim) = swept.varied() else {
-        return Err(
-            "a plot needs a dimension with several sizes, such as --dim B=1e4..1e7".to_owned()
-        );
-    };
+    let Some(dim) = swept.varied() else { return bars::svg(swept) };
     let panels = panels(swept, dim);
     if panels.is_empty() {
         return Err(

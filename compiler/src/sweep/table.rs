@@ -13,9 +13,9 @@ use crate::display::{table, units};
 const WIDTH: usize = 100;
 
 /// A column: its head and its cell for a point.
-struct Column {
-    head: String,
-    cell: Box<dyn Fn(&Point) -> String>,
+pub(super) struct Column {
+    pub(super) head: String,
+    pub(super) cell: Box<dyn Fn(&Point) -> String>,
 }
 
 pub(super) fn table(swept: &Swept) -> String {
@@ -46,7 +46,7 @@ pub(super) fn table(swept: &Swept) -> String {
 }
 
 /// The columns that tell points apart; the mesh always.
-fn coordinates(swept: &Swept) -> Vec<Column> {
+pub(super) fn coordinates(swept: &Swept) -> Vec<Column> {
     let several =
         |of: fn(&Point) -> &str| swept.points.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]));
     let mut columns = Vec::new();

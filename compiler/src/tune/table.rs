@@ -62,7 +62,7 @@ fn cells(rank: usize, strategy: &Strategy) -> [String; 10] {
 }
 
 /// What stands below the table.
-fn remarks(tuned: &Tuned) -> String {
+pub(super) fn remarks(tuned: &Tuned) -> String {
     let mut out = proof(tuned) + "\n" + &space(tuned) + "\n";
     out.extend(margin(tuned).map(|line| line + "\n"));
     out.extend(front(tuned).map(|line| line + "\n"));

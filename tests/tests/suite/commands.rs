@@ -6,6 +6,7 @@ mod diff;
 mod explain;
 mod inference_sizing;
 mod metrics;
+mod pages;
 mod parallelism;
 mod plan_html;
 mod plan_json;

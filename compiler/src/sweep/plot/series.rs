@@ -119,7 +119,7 @@ fn size(point: &Point, dim: &str) -> f64 {
 }
 
 /// `mixed X=16 over 4x4, Y=4`, without the kinds of the axes.
-fn label(point: &Point, one_program: bool) -> String {
+pub(super) fn label(point: &Point, one_program: bool) -> String {
     let plain = |axis: &str| {
         axis.split(' ')
             .filter(|word| !["ring", "line", "switch", "dcn"].contains(word))

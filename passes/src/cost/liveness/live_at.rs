@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use shardwise_ir::dataflow::{Dataflow, Node, NodeIndex};
 use shardwise_ir::plan::{Materialization, Plan};
 
-use super::{LiveRange, lives};
+use super::lives;
 
 /// What is live beside the resident values, and when.
 #[derive(Clone, Debug, PartialEq)]

@@ -158,14 +158,20 @@
     if (event.key === "Escape") close();
   });
 
-  const names = document.getElementById("names");
-  for (const name of Object.keys(data.values)) element("option", undefined, names).value = name;
-  find.addEventListener("change", () => {
-    if (named(find.value).length) follow({ value: find.value });
-  });
+  if (find) {
+    const names = document.getElementById("names");
+    for (const name of Object.keys(data.values)) element("option", undefined, names).value = name;
+    find.addEventListener("change", () => {
+      if (named(find.value).length) follow({ value: find.value });
+    });
+  }
 
   const graph = document.querySelector(".graph");
-  if (graph) graph.scrollLeft = (graph.scrollWidth - graph.clientWidth) / 2;
+  const first = graph && graph.querySelector("[data-step]");
+  if (first) {
+    const [box, pane] = [first.getBoundingClientRect(), graph.getBoundingClientRect()];
+    graph.scrollLeft = (box.left + box.right - pane.left - pane.right) / 2;
+  }
 
   for (const button of document.querySelectorAll("[data-zoom]")) {
     button.addEventListener("click", () => {

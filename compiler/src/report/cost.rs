@@ -1,0 +1,82 @@
+//! What a program costs as a page: work and bounds of every statement, the roofline, and where its
+//! bound changes.
+
+use super::roofline;
+use crate::Planned;
+use crate::cost::{Cost, Statement, Threshold};
+use crate::display::units;
+use crate::inference::Sizing;
+use crate::page::{self, Cell, NO_DATA, Row, Section, Table};
+
+/// The page.
+pub(super) fn html(planned: &Planned, sizing: &Sizing) -> Result<String, String> {
+    let cost = planned.cost_sized(sizing);
+    let sections = vec![
+        Section::new("summary", "Summary", &super::summary::summary(planned)),
+        Section::new("statements", "Statements", &statements(&cost)),
+        Section::new("roofline", "Roofline", &roofline::roofline(planned)),
+        Section::new("crossovers", "Crossovers", &crossovers(&cost)),
+    ];
+    page::page(&planned.name, sections, NO_DATA)
+}
+
+fn statements(cost: &Cost) -> Table {
+    let all_s = |of: &Statement| of.times as f64 * of.time_s;
+    let longest = cost.statements.iter().map(all_s).fold(0.0, f64::max);
+    let row = |of: &Statement| Row {
+        cells: vec![
+            Cell::code(of.text.clone()),
+            Cell::text(if of.flops > 0.0 { units::flops(of.flops) } else { String::new() }),
+            Cell::text(units::bytes(of.bytes)),
+            Cell::text(of.intensity.map_or_else(String::new, units::number)),
+            Cell::text(of.times.to_string()),
+            Cell::bar(units::seconds(all_s(of)), all_s(of), longest),
+            Cell::text(of.bound.clone()),
+        ],
+        is_marked: false,
+    };
+    Table {
+        id: "statements",
+        title: "Statements".to_owned(),
+        notes: vec!["FLOPs and bytes of a device and one execution; time of all of them.".into()],
+        heads: page::heads(&[
+            "statement",
+            "FLOPs#",
+            "bytes#",
+            "FLOPs a byte#",
+            "times#",
+            "time#",
+            "bound by",
+        ]),
+        rows: cost.statements.iter().map(row).collect(),
+    }
+}
+
+fn crossovers(cost: &Cost) -> Table {
+    let row = |of: &Threshold| {
+        let found = of
+            .crossovers
+            .iter()
+            .map(|at| format!("{} from {} on", at.above, units::count(at.size)));
+        let found: Vec<String> = found.collect();
+        Row {
+            cells: vec![
+                Cell::code(of.dim.clone()),
+                Cell::text(of.size.to_string()),
+                Cell::text(if found.is_empty() { "none".to_owned() } else { found.join(", ") }),
+            ],
+            is_marked: false,
+        }
+    };
+    Table {
+        id: "crossovers",
+        title: "Crossovers".to_owned(),
+        notes: vec![format!(
+            "The program is bound by {} with perfect overlap. At these sizes of a dimension its \
+                bound changes, while the plan stays the same.",
+            cost.verdict.bound
+        )],
+        heads: page::heads(&["dimension", "size#", "bound"]),
+        rows: cost.thresholds.iter().map(row).collect(),
+    }
+}

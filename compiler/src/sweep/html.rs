@@ -1,0 +1,58 @@
+//! A sweep as a page: a row a point, with bars for its times.
+
+use super::table::{Column, coordinates};
+use super::{Outcome, Point, Swept};
+use crate::display::units;
+use crate::page::{self, Cell, NO_DATA, Row, Section, Table};
+
+/// The page.
+pub(super) fn html(swept: &Swept) -> Result<String, String> {
+    let columns = coordinates(swept);
+    let mut heads: Vec<page::Head> =
+        columns.iter().map(|column| (column.head.clone(), false)).collect();
+    heads.extend(page::heads(&["overlap#", "compute#", "busiest links#", "serial#", "memory#"]));
+    heads.extend(page::heads(&["bound by"]));
+    let plans = || swept.points.iter().filter_map(|point| point.plan.as_ref());
+    let longest = plans().map(|plan| plan.cost.overlap_s).fold(0.0, f64::max);
+    let infeasible = swept.points.len() - plans().count();
+    let programs: Vec<&str> = swept.points.iter().map(|point| point.program.as_str()).collect();
+    let title = programs.first().copied().unwrap_or("sweep");
+    let table = Table {
+        id: "points",
+        title: format!("{title}: {}", units::counted(swept.points.len() as u64, "point")),
+        notes: vec![
+            "The best of its hardware and sizes is bold: the smallest overlap, which is the \
+                busiest of compute and links, among equals the smallest serial time."
+                .to_owned(),
+            format!("{infeasible} without a plan, with the reason in the last column."),
+        ],
+        heads,
+        rows: swept.points.iter().map(|point| row(point, &columns, longest)).collect(),
+    };
+    page::page(title, vec![Section::new("points", "Points", &table)], NO_DATA)
+}
+
+fn row(point: &Point, columns: &[Column], longest: f64) -> Row {
+    let mut cells: Vec<Cell> =
+        columns.iter().map(|column| Cell::text((column.cell)(point))).collect();
+    if let Some(plan) = &point.plan {
+        cells.extend(costs(plan, longest));
+    } else {
+        cells.extend(vec![Cell::default(); 5]);
+        cells.push(Cell::text(point.infeasible.as_deref().unwrap_or("no plan")));
+    }
+    Row { cells, is_marked: point.wins }
+}
+
+fn costs(plan: &Outcome, longest: f64) -> [Cell; 6] {
+    let time = |seconds: f64| Cell::bar(units::seconds(seconds), seconds, longest);
+    let cost = &plan.cost;
+    [
+        time(cost.overlap_s),
+        time(cost.compute_s),
+        time(cost.links_s),
+        Cell::text(units::seconds(cost.serial_s)),
+        Cell::text(units::bytes(plan.peak_bytes)),
+        Cell::text(plan.bound_by.clone()),
+    ]
+}
