@@ -110,7 +110,7 @@ impl Document {
         completion::completions((&self.text, offset), &self.names, known)
     }
 
-    /// What is said of the word at a byte, in Markdown, and where that word is.
+    /// The text about the word at a byte, in Markdown, and where that word is.
     pub fn hover(&self, offset: usize, known: Known<'_>) -> Option<(Span, String)> {
         hover::hover(self, offset, known)
     }
@@ -143,5 +143,74 @@ impl Document {
     /// The byte at a place; the nearest one for a place outside.
     pub fn offset(&self, position: Position) -> usize {
         self.positions.offset(&self.text, position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::{Document, Insight, Known};
+    use crate::options::Strategy;
+    use crate::{Options, build};
+
+    /// Every program of the fixtures, with its path.
+    pub(super) fn fixtures() -> Vec<(String, String)> {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/programs");
+        let mut found = Vec::new();
+        let mut folders = vec![PathBuf::from(root)];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|ending| ending == "shard") {
+                    let bytes = std::fs::read(&path).expect("a file");
+                    let text = String::from_utf8_lossy(&bytes).into_owned();
+                    found.push((path.to_string_lossy().into_owned(), text));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn every_question_about_every_beginning_of_a_program_has_an_answer() {
+        for (path, text) in fixtures() {
+            let ends = (0..=text.len()).filter(|&end| text.is_char_boundary(end));
+            for end in ends.step_by(text.len() / 4 + 1).chain([text.len()]) {
+                let document = Document::new(&*path, &text[..end]);
+                for span in document.tokens().into_iter().map(|token| token.span) {
+                    assert!(text.get(span.start..span.end).is_some(), "{path}: {span:?}");
+                    document.completions(span.end, &[]);
+                    document.hover(span.start, Known::default());
+                }
+                document.symbols();
+                document.folds();
+                document.formatting();
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_plan_says_is_at_places_of_the_text() {
+        let mut planned = 0;
+        for (path, text) in fixtures() {
+            let files = build::from_disk();
+            let options = Options { strategy: Strategy::Textbook, files, ..Options::default() };
+            let Ok(plan) = crate::plan(&path, &text, &options) else { continue };
+            let insight = Insight::of(&Document::new(&*path, &*text), &plan);
+            for fact in &insight.facts {
+                let word = text.get(fact.span.start..fact.span.end).expect("a word");
+                assert!(fact.text.starts_with("**"), "{path}: {word} {}", fact.text);
+            }
+            for hint in &insight.hints {
+                assert!(text.is_char_boundary(hint.offset), "{path}: {hint:?}");
+                assert!(!hint.label.is_empty() && !hint.label.contains('\n'), "{path}: {hint:?}");
+            }
+            planned += 1;
+        }
+        assert!(planned > 100, "{planned} plans");
     }
 }

@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::programs::Found;
 
 /// The time limit of a search, unless the command has another.
-const TIME_LIMIT: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(2);
 
 /// A text to work on.
 #[derive(Clone)]

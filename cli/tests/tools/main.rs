@@ -14,6 +14,7 @@ mod build_tools;
 mod calibrate;
 mod cases;
 mod ci;
+mod editors;
 mod interpreter;
 mod jax;
 mod report;

@@ -1,4 +1,4 @@
-//! What is said of the word at a place.
+//! The text about the word at a place.
 
 use shardwise_grammar::keywords::KEYWORDS;
 use shardwise_ir::Span;

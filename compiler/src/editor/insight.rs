@@ -29,7 +29,7 @@ pub struct Hint {
     pub is_collective: bool,
 }
 
-/// A part of the source, and what can be said of it.
+/// A part of the source, and what the plan says of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     /// The part.
@@ -82,7 +82,7 @@ impl Insight {
         });
     }
 
-    /// What is said of the value at a byte.
+    /// The text about the value at a byte.
     pub fn at(&self, offset: usize) -> Option<&Fact> {
         self.facts.iter().find(|fact| fact.span.start <= offset && offset <= fact.span.end)
     }

@@ -106,6 +106,7 @@ fn has_same_names(old: &Document, new: &Document, of: &Occurrence, name: &str) -
 #[cfg(test)]
 mod tests {
     use super::super::Document;
+    use super::super::tests::fixtures;
     use crate::Options;
     use crate::lint::{Fix, Safety, apply};
 
@@ -154,33 +155,14 @@ output dW[D, D'_X]
         assert!(word.contains("B_{data,Y}") && word.contains("D'_data"), "{word}");
     }
 
-    /// Every program of the fixtures that is correct.
-    fn fixtures() -> Vec<(String, String)> {
-        let mut found = Vec::new();
-        let mut folders = vec![concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/programs").into()];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir::<std::path::PathBuf>(folder).expect("a folder") {
-                let path = entry.expect("an entry").path();
-                let text = std::fs::read_to_string(&path);
-                if path.is_dir() {
-                    folders.push(path);
-                } else if path.extension().is_some_and(|ending| ending == "shard") {
-                    found.push((path.to_string_lossy().into_owned(), text.expect("a program")));
-                }
-            }
-        }
-        found.retain(|(name, text)| is_correct(name, text));
-        found.sort();
-        found
-    }
-
     fn is_correct(name: &str, text: &str) -> bool {
         !crate::check(name, text, &options()).findings.has_errors()
     }
 
     #[test]
     fn correct_programs_stay_correct() {
-        let programs = fixtures();
+        let mut programs = fixtures();
+        programs.retain(|(path, text)| is_correct(path, text));
         assert!(programs.len() > 100, "{} programs", programs.len());
         for (path, text) in programs {
             let document = Document::new(&*path, &*text);

@@ -5,6 +5,7 @@ mod axes_of_one_device;
 mod backward;
 mod checkpoints;
 mod diagnostics;
+mod editor_grammars;
 mod fusion;
 mod hardware;
 mod hardware_files;

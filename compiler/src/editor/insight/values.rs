@@ -70,7 +70,7 @@ impl<'p> Values<'p> {
     }
 }
 
-/// What can be said of each value, at each place where one stands.
+/// What the plan says of each value, at each place where one stands.
 pub(super) fn facts(document: &Document, planned: &Planned) -> Vec<Fact> {
     let values = Values::of(planned);
     let explainer = Explainer::new(planned, &document.text, None);
