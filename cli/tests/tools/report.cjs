@@ -74,7 +74,7 @@ async function pointAt(page, element) {
 
 async function pointer(page, fault) {
   const isShown = (id) => page.locator(`#${id}`).isVisible();
-  const name = page.locator("#source [data-n]").first();
+  const name = page.locator("#source [data-n]").last();
   await pointAt(page, name);
   if (!(await isShown("tip"))) fault("pointing at a value shows nothing");
   const words = await page.locator("#tip").innerText();
@@ -86,6 +86,12 @@ async function pointer(page, fault) {
   for (const pane of ["#source", "#steps"]) {
     if (!(await page.locator(`${pane} .on`).count())) fault(`nothing is marked in ${pane}`);
   }
+  const isInView = await page.evaluate(() => {
+    const [pane, mark] = ["#steps", "#steps .on"].map((path) => document.querySelector(path));
+    const [outer, inner] = [pane.getBoundingClientRect(), mark.getBoundingClientRect()];
+    return outer.top <= inner.top && inner.bottom <= outer.bottom;
+  });
+  if (!isInView) fault("the plan is not scrolled to the value that is followed");
   await page.keyboard.press("Escape");
   if ((await isShown("card")) || (await page.locator(".on").count())) fault("Escape closes nothing");
   const collective = page.locator("#steps .line .collective:not(.k-Slice)").first();

@@ -62,7 +62,7 @@
         row.append(drawing(form.blocks));
         const words = element("div", undefined, row);
         element("code", form.text, words);
-        const local = form.local ? `a device: ${form.local}, ${form.bytes}` : form.bytes;
+        const local = `a device: ${form.local ? `${form.local}, ` : ""}${form.bytes}`;
         element("div", `${local}; ${form.blocks[3]}; kept: ${form.kept}`, words, "muted");
       }
     }
@@ -115,8 +115,7 @@
   const reveal = (mark) => {
     const pane = mark && mark.closest(".text");
     if (!pane) return;
-    const middle = mark.offsetTop - pane.offsetTop - pane.clientHeight / 2;
-    pane.scrollTop = Math.max(0, middle);
+    pane.scrollTop = mark.offsetTop - pane.clientHeight / 2;
   };
 
   const follow = (of) => {
