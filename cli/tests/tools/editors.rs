@@ -47,3 +47,12 @@ fn the_extension_is_packaged_and_its_libraries_understand_the_server() {
     let [client, program] = [client, program].map(|path| path.to_string_lossy().into_owned());
     run(&folder, "node", &[&client, SHARDWISE, &program]);
 }
+
+#[test]
+fn the_script_of_the_page_measures_the_server() {
+    require(&["node"]);
+    let script = root().join("cli/tests/tools/editors/latency.cjs");
+    let output = run(&root(), "node", &[&script.to_string_lossy(), SHARDWISE]);
+    let printed = text(&output.stdout);
+    assert!(printed.contains("1001 lines, an edit to its diagnostics: median "), "{printed}");
+}

@@ -1,6 +1,6 @@
 //! Tests that need tools besides Rust: plans as targets of make and ninja, the pre-commit hooks,
 //! the scripts of the GitHub Action, the pages that show them, SARIF validated against its schema,
-//! the site of the book, reports in a browser, and the Python package.
+//! the site of the book, reports in a browser, the extension for VS Code, and the Python package.
 //!
 //! `cargo test` leaves this suite out, so that it passes on a machine that has only Rust. `.ci/run`
 //! installs the tools and runs it: `cargo test -p shardwise-cli --test tools`. Where a tool is

@@ -1,10 +1,12 @@
 // Measures how long an editor waits: `node latency.cjs SHARDWISE` edits a program of a thousand
 // lines, and prints the median and the longest time until diagnostics of each edit arrive, and until
-// requests after it are answered.
+// requests after it are answered; on Linux also the processor time of the thread that answers, which
+// other work on the machine does not change.
 
 const { spawn } = require("node:child_process");
+const { existsSync, readFileSync } = require("node:fs");
 
-const EDITS = 50;
+const EDITS = 30;
 const uri = "file:///latency.shard";
 const lines = ["hardware tpu-v5p", "mesh X=16, Y=16", "dim B=4096, D=8192, F=32768", "input x0[B_X, D]"];
 let last = 0;
@@ -54,6 +56,12 @@ function diagnostics(version) {
   return until((message) => message.params?.version === version && message.params.diagnostics);
 }
 
+// Milliseconds that the first thread of the server has run.
+function processor() {
+  const path = `/proc/${server.pid}/schedstat`;
+  return existsSync(path) ? Number(readFileSync(path, "utf8").split(" ")[0]) / 1e6 : 0;
+}
+
 function print(what, times) {
   times.sort((a, b) => a - b);
   const show = (time) => `${time.toFixed(1)} ms`;
@@ -69,7 +77,7 @@ async function main() {
     params: { textDocument: { uri, languageId: "shardwise", version: 0, text } },
   });
   await diagnostics(0);
-  const [edits, answers] = [[], []];
+  const [edits, processed, answers] = [[], [], []];
   for (let version = 1; version <= EDITS; version++) {
     // A letter is typed into an operand, and removed again.
     const place = { line: 500 - (500 % 4) + 5, character: 0 };
@@ -77,7 +85,7 @@ async function main() {
     const start = { line: place.line, character: line.length };
     const end = { line: place.line, character: line.length + 1 };
     const change = version % 2 ? { range: { start, end: start }, text: "z" } : { range: { start, end }, text: "" };
-    const begun = performance.now();
+    const [begun, run] = [performance.now(), processor()];
     const shown = diagnostics(version);
     send({
       method: "textDocument/didChange",
@@ -85,6 +93,7 @@ async function main() {
     });
     await shown;
     edits.push(performance.now() - begun);
+    processed.push(processor() - run);
     const asked = performance.now();
     const textDocument = { uri };
     const range = { start: { line: 0, character: 0 }, end: { line: 1000, character: 0 } };
@@ -98,6 +107,7 @@ async function main() {
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   print(`${lines.length} lines, an edit to its diagnostics`, edits);
+  print("of this, processor time", processed);
   print("then tokens, outline, hints and completion together", answers);
   await request("shutdown", null);
   send({ method: "exit", params: null });
