@@ -19,9 +19,9 @@ output y
 """
 
 
-def raised(source: str) -> shardwise.ProgramError:
+def raised(source: str, **options: str) -> shardwise.ProgramError:
     try:
-        shardwise.plan(source)
+        shardwise.plan(source, **options)
     except shardwise.ProgramError as error:
         return error
     raise AssertionError("no error")
@@ -52,6 +52,13 @@ def main(path: str) -> None:
     assert span is not None and UNKNOWN[span.start : span.end] == "W", span
     assert (span.line, span.column) == (5, 10), span
     assert [finding.code for finding in shardwise.check(UNKNOWN)] == ["SW101"]
+    assert raised(UNKNOWN, objective="overlap").code == "SW101", "with an option of plans only"
+    try:
+        shardwise.plan(Path(path), memory="1MB")
+    except shardwise.ToolError as too_small:
+        assert too_small.code == "SW505" and "1 MB" in too_small.message, too_small
+    else:
+        raise AssertionError("no error")
     try:
         shardwise.plan(Path("nowhere.shard"))
     except shardwise.ToolError as missing:

@@ -15,3 +15,11 @@ pub(crate) fn and_list(words: &[String]) -> String {
         [before @ .., last] => format!("{} and {last}", before.join(", ")),
     }
 }
+
+/// Rows of one length as CSV.
+pub(crate) fn csv(rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    rows.for_each(|row| writer.write_record(row).expect("all rows are of one length"));
+    let bytes = writer.into_inner().expect("memory can be written to");
+    String::from_utf8(bytes).expect("cells are text")
+}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from typing import Any, Union
 
 Source = Union[str, Path]
 Option = Union[str, int, float, bool, Path, Sequence[str], Mapping[str, object], None]
+
+# The options that change what `check` finds. Others, such as `objective`, it does not have.
+CHECKED = ("mesh", "dim", "hardware", "hardware_file", "rates", "price", "explicit")
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,8 @@ def run(words: Sequence[str], source: Source, options: Mapping[str, Option]) -> 
     done = call([*words, *arguments(options)], source)
     if done.returncode == 0:
         return done.stdout
-    errors = [it for it in findings(source, options, strict=False) if it.severity == "error"]
+    checked = {name: value for name, value in options.items() if name in CHECKED}
+    errors = [it for it in findings(source, checked, strict=False) if it.severity == "error"]
     if errors:
         raise ProgramError(errors)
     raise failure(done.stderr)
@@ -122,6 +127,9 @@ def run(words: Sequence[str], source: Source, options: Mapping[str, Option]) -> 
 def failure(stderr: str) -> ToolError:
     """The error that the command printed."""
     text = stderr.strip()
+    drawn = re.match(r"error\[(SW\d+)\].*\n\n  × (.*)", text)
+    if drawn:
+        return ToolError(drawn[2], drawn[1])
     first = text.splitlines()[0] if text else "the command failed"
     head, _, message = first.removeprefix("error: ").partition(": ")
     if head.startswith("SW") and head[2:].isdigit():

@@ -1,9 +1,8 @@
 //! The rows in machine-readable form: CSV (seconds and bytes, full precision) and JSON.
 
-use csv::Writer;
-
 use super::{Point, Price, Swept};
 use crate::diagnostics::escaped;
+use crate::display;
 
 /// Seconds such as `serial_s`, as the columns of CSV.
 fn price_columns(prefix: &str) -> Vec<String> {
@@ -35,7 +34,7 @@ pub(super) fn csv(swept: &Swept) -> String {
     head.extend(["resident_bytes", "peak_bytes", "infeasible"].map(str::to_owned));
     let columns = head.len();
     let rows = swept.points.iter().map(|point| row(swept, point, columns));
-    text(std::iter::once(head).chain(rows))
+    display::csv(std::iter::once(head).chain(rows))
 }
 
 fn row(swept: &Swept, point: &Point, columns: usize) -> Vec<String> {
@@ -57,13 +56,6 @@ fn row(swept: &Swept, point: &Point, columns: usize) -> Vec<String> {
 fn plain(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     format!("{}{}", if is_formula { "'" } else { "" }, escaped(text))
-}
-
-fn text(rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut writer = Writer::from_writer(Vec::new());
-    rows.for_each(|row| writer.write_record(row).expect("all rows are of one length"));
-    let bytes = writer.into_inner().expect("memory can be written to");
-    String::from_utf8(bytes).expect("cells are text")
 }
 
 pub(super) fn json(swept: &Swept) -> String {

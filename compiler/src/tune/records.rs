@@ -1,14 +1,12 @@
 //! Answers in machine-readable form: CSV (seconds and bytes, full precision) and JSON.
 
-use csv::Writer;
-
+use super::strategy::ROLES;
 use super::{Strategy, Tuned};
-
-const ROLES: [&str; 6] = ["DP", "FSDP", "TP", "SP", "EP", "PP"];
+use crate::display;
+use crate::planned::parallelism::Role;
 
 pub(super) fn csv(tuned: &Tuned) -> String {
-    let mut writer = Writer::from_writer(Vec::new());
-    let head = ["rank", "mesh"].into_iter().chain(ROLES).chain([
+    let head = ["rank", "mesh"].into_iter().chain(ROLES.map(Role::name)).chain([
         "microbatches",
         "recompute",
         "objective_s",
@@ -23,16 +21,12 @@ pub(super) fn csv(tuned: &Tuned) -> String {
     ]);
     let head: Vec<String> = head.map(str::to_owned).collect();
     let rows = tuned.strategies.iter().enumerate().map(|(i, strategy)| row(i + 1, strategy));
-    std::iter::once(head)
-        .chain(rows)
-        .for_each(|row| writer.write_record(row).expect("all rows are of one length"));
-    let bytes = writer.into_inner().expect("memory can be written to");
-    String::from_utf8(bytes).expect("cells are text")
+    display::csv(std::iter::once(head).chain(rows))
 }
 
 fn row(rank: usize, strategy: &Strategy) -> Vec<String> {
     let mut cells = vec![rank.to_string(), strategy.mesh.clone()];
-    cells.extend(ROLES.map(|role| strategy.degree(role).to_string()));
+    cells.extend(ROLES.map(|role| strategy.degree(role.name()).to_string()));
     cells.push(strategy.microbatches.map_or_else(String::new, |count| count.to_string()));
     cells.push(strategy.recompute.to_owned());
     let numbers = [

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::template::Candidate;
 use crate::Planned;
+use crate::planned::parallelism::Role;
 use crate::sweep::AxisTime;
 
 /// How many ways one role splits the work.
@@ -114,6 +115,10 @@ impl Strategy {
     }
 }
 
+/// All roles, in the order of columns and words.
+pub(super) const ROLES: [Role; 6] =
+    [Role::Data, Role::FullySharded, Role::Tensor, Role::Sequence, Role::Expert, Role::Pipeline];
+
 fn degrees(planned: &Planned) -> Vec<Degree> {
     let mut degrees: Vec<Degree> = Vec::new();
     for axis in planned.parallelism() {
@@ -125,7 +130,6 @@ fn degrees(planned: &Planned) -> Vec<Degree> {
             }
         }
     }
-    let order = ["DP", "FSDP", "TP", "SP", "EP", "PP"];
-    degrees.sort_by_key(|degree| order.iter().position(|role| *role == degree.role));
+    degrees.sort_by_key(|degree| ROLES.iter().position(|role| role.name() == degree.role));
     degrees
 }

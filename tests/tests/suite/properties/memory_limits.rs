@@ -40,3 +40,20 @@ fn what_cannot_fit_is_reported_with_what_is_in_the_way() {
         "{text}"
     );
 }
+
+/// Two programs whose looser limit once was refused, or had the costlier plan.
+#[test]
+fn a_looser_limit_has_no_costlier_plan() {
+    let refused = "hardware tpu-v5p\nmesh X=8, Y=2\ndim F=256, K=48, G=128, B=64\n\
+        input in1[B_{X,Y}, K, G]\nparam w4[B]\ninput in9[B_X, F_Y, G]\n\
+        v2 = causal_{G,B}(in1)\nv3 = in1 *B w4\nv7 = layernorm_K(in1)\nv8 = v7 *B in9\n\
+        output v3[K_X, G]\n";
+    let costlier = "hardware tpu-v5p\nmesh X=2, Y=2, Z=8\n\
+        dim K=64, T=1024, E=128, K2=K\ninput in1[K2, E]\ninput in4[K2, K_{Z,X}, E_Y]\n\
+        param w8[K, T, K2_Z]\nv3[E, K] = in1 *K2 in4\nv5 = in1 *E,K2 in4\n\
+        v6[K_?, E_?] = rename(in1)\nv7 = v5 *K w8\n";
+    for (source, tight, loose) in [(refused, 1e6, 1.1e6), (costlier, 1_487_667.0, 1_580_646.0)] {
+        let seconds = |limit| plan(source, limit).expect("the tighter fits").report.serial_s;
+        assert!(seconds(loose) <= seconds(tight), "{source}");
+    }
+}
