@@ -279,6 +279,9 @@ class Plan:
         if kind in ("all_reduce", "reduce_scatter"):
             assert set(axes) <= set(pending), f"{tensor.value}: {axes} are not pending"
             pending = [axis for axis in pending if axis not in axes]
+        if kind == "unreduce":
+            assert not set(axes) & {*pending, *sum(lists, [])}, f"{tensor.value}: {axes} are used"
+            pending = [axis for axis in self.sizes if axis in {*pending, *axes}]
         for axis, dim in zip(axes, operation.get("into", [])):
             lists[tensor.dims.index(dim)].append(axis)
         return [tuple(part) for part in lists], tuple(pending)
@@ -287,6 +290,10 @@ class Plan:
         if operation["kind"] != "permute":
             got = self.after(operation, source)
             assert got == (target.axes, target.unreduced), f"{operation} gives {got}"
+        if operation["kind"] == "unreduce":
+            firsts = [not any(device[axis] for axis in operation["axes"]) for device in self.devices]
+            pairs = zip(self.read(source), firsts)
+            return [block if first else np.zeros_like(block) for block, first in pairs]
         return self.move(self.read(source), source, target)
 
     # Steps.

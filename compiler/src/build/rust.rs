@@ -76,7 +76,7 @@ pub struct Tensor {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// `einsum`, `map`, `reduce`, …; `all_gather`, `all_reduce`, `reduce_scatter`, `all_to_all`,
-    /// `permute`, `slice`.
+    /// `permute`, `slice`, `unreduce`.
     pub kind: &'static str,
     /// The value that it produces.
     pub value: &'static str,

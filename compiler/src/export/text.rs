@@ -9,7 +9,6 @@ use std::fmt::{self, Write as _};
 
 use shardwise_ir::plan::{Plan, StepKind};
 use shardwise_ir::print;
-use shardwise_ir::program::CollectiveKind;
 use shardwise_ir::unroll::is_region_boundary;
 use shardwise_passes::report::{Report, StepCost};
 use unicode_width::UnicodeWidthStr;
@@ -73,7 +72,7 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
             format!("{:>7} {:>7}  free", "", "")
         }
         _ if !cost.is_move(&plan.steps[number]) => format!("{:>7} {time:>7}  compute", ""),
-        StepKind::Collective(collective, _) if collective.kind == CollectiveKind::Slice => {
+        StepKind::Collective(collective, _) if collective.kind.is_free() => {
             format!("{:>7} {:>7}  free", "", "")
         }
         _ => {

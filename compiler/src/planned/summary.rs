@@ -119,7 +119,7 @@ fn axis_line(program: &Program, report: &Report) -> Option<String> {
 
 fn collective_lines(plan: &Plan, report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
-    for kind in CollectiveKind::ALL.iter().filter(|kind| **kind != CollectiveKind::Slice) {
+    for kind in CollectiveKind::ALL.iter().filter(|kind| !kind.is_free()) {
         let of_kind = |step: &&(&Step, &StepCost)| {
             kind_of_move(step.0, step.1).is_some_and(|moved| moved == kind)
         };

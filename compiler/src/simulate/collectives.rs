@@ -5,7 +5,7 @@
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::Collective;
 use shardwise_ir::program::CollectiveKind;
-use shardwise_ir::sharding::{AxisList, AxisRef, Sharding, Unreduced};
+use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
 /// The sharding after `collective` on a value sharded as `from`; `None` where it does not apply.
 /// The text of a Permute names the participating axes, its left side the result.
@@ -29,6 +29,7 @@ pub(super) fn result(
             append(&mut to, placed())?;
         }
         CollectiveKind::Slice => append(&mut to, placed())?,
+        CollectiveKind::Unreduce => to.unreduced = unreduced(from, &collective.axes)?,
         CollectiveKind::Permute => {
             to.dims = written.dims.clone();
             relabels(mesh, &collective.axes, from, &to)?;
@@ -78,4 +79,12 @@ fn reduced(from: &Sharding, axes: &[AxisRef]) -> Option<Unreduced> {
     axes.iter()
         .all(|axis| pending.contains(axis))
         .then(|| Unreduced::new(from.unreduced.kind(), rest))
+}
+
+fn unreduced(from: &Sharding, axes: &[AxisRef]) -> Option<Unreduced> {
+    let pending = &from.unreduced;
+    let is_sum = pending.is_empty() || pending.kind() == Reduction::Sum;
+    let free = axes.iter().all(|&axis| !from.uses(axis));
+    let all = pending.axes().iter().chain(axes).copied();
+    (is_sum && free).then(|| Unreduced::new(Reduction::Sum, all))
 }

@@ -194,6 +194,15 @@ impl Devices {
         Some((0..self.len()).map(|device| totals[&self.without(device, axes)].clone()).collect())
     }
 
+    /// The blocks of the first devices along `axes`, and zeros on the others.
+    pub(super) fn first_only(&self, blocks: &Blocks, axes: &[AxisRef]) -> Blocks {
+        let kept = |(device, block): (usize, &ArrayD<f64>)| {
+            let is_first = self.without(device, axes) == device;
+            if is_first { block.clone() } else { ArrayD::zeros(block.raw_dim()) }
+        };
+        blocks.iter().enumerate().map(kept).collect()
+    }
+
     /// The device at zero along `axes`, else where `device` is: the name of its group.
     fn without(&self, device: usize, axes: &[AxisRef]) -> usize {
         let mut at = self.coordinates[device].clone();

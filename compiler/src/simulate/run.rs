@@ -10,7 +10,7 @@ use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::{Collective, Materialization, Plan, Step, StepKind};
 use shardwise_ir::print;
-use shardwise_ir::program::{MapForm, Op, OpKind, Program, Value};
+use shardwise_ir::program::{CollectiveKind, MapForm, Op, OpKind, Program, Value};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Sharding};
 use shardwise_ir::unroll::Stage;
@@ -161,6 +161,9 @@ impl<'a> Run<'a> {
             &step.result.sharding,
         )
         .ok_or(Fault::NotApplicable)?;
+        if collective.kind == CollectiveKind::Unreduce {
+            return Ok(self.mesh.first_only(self.read(from)?, &collective.axes));
+        }
         let moved = self.mesh.move_blocks(
             self.read(from)?,
             &self.extents_of(from.value),

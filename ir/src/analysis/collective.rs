@@ -7,7 +7,7 @@
 use crate::mesh::Mesh;
 use crate::plan::Collective;
 use crate::program::CollectiveKind;
-use crate::sharding::{AxisList, AxisRef, Sharding};
+use crate::sharding::{AxisList, AxisRef, Reduction, Sharding};
 
 /// Why a collective does not lead from its operand to its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,15 +29,19 @@ pub enum CollectiveFault {
     Rearranges(usize),
     /// Axes become unreduced that were not.
     PendingAppears,
+    /// No axis becomes unreduced.
+    NothingPending,
+    /// Partial maxima or minima cannot be made by zeros.
+    NotASum,
     /// No unreduced axis is reduced.
     NothingReduced,
-    /// A reduction changes a dimension.
+    /// A reduction or an unreduce changes a dimension.
     DimsChange,
     /// A scatter appends other axes than it reduces.
     ScattersOthers,
     /// A slice appends no axis, or several.
     NotOneAxis,
-    /// A slice appends an axis that is in use.
+    /// A slice appends, or an unreduce names, an axis that is in use.
     AxisInUse(AxisRef),
     /// An AllToAll that does not move one run of trailing axes to the end of one other dimension.
     NotAMove,
@@ -67,6 +71,7 @@ pub fn collective(
         CollectiveKind::AllToAll => moved(from, to)?,
         CollectiveKind::Slice => sliced(from, to)?,
         CollectiveKind::Permute => (relabelled(mesh, from, to)?, Vec::new()),
+        CollectiveKind::Unreduce => (unreduced(from, to)?, Vec::new()),
     };
     Ok(Collective { kind: kind.clone(), axes, into })
 }
@@ -81,6 +86,7 @@ pub fn classify(mesh: &Mesh, from: &Sharding, to: &Sharding) -> Option<Collectiv
         CollectiveKind::ReduceScatter,
         CollectiveKind::AllToAll,
         CollectiveKind::Permute,
+        CollectiveKind::Unreduce,
     ];
     order.iter().find_map(|kind| collective(mesh, kind, from, to).ok())
 }
@@ -180,4 +186,25 @@ fn relabelled(mesh: &Mesh, from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisR
     axes.sort_unstable();
     axes.dedup();
     if axes.is_empty() { Err(CollectiveFault::NothingChanges) } else { Ok(axes) }
+}
+
+/// The axes over which a sum is pending afterwards and was not before.
+fn unreduced(from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisRef>> {
+    if from.dims != to.dims {
+        return Err(CollectiveFault::DimsChange);
+    }
+    let (before, after) = (&from.unreduced, &to.unreduced);
+    if after.kind() != Reduction::Sum || !(before.is_empty() || before.kind() == Reduction::Sum) {
+        return Err(CollectiveFault::NotASum);
+    }
+    if !before.axes().iter().all(|axis| after.axes().contains(axis)) {
+        return Err(CollectiveFault::PendingChanges);
+    }
+    let new: Vec<AxisRef> =
+        after.axes().iter().copied().filter(|axis| !before.axes().contains(axis)).collect();
+    match new.iter().find(|axis| from.uses(**axis)) {
+        Some(&used) => Err(CollectiveFault::AxisInUse(used)),
+        None if new.is_empty() => Err(CollectiveFault::NothingPending),
+        None => Ok(new),
+    }
 }

@@ -235,8 +235,8 @@ Write instead any other name:
     input Part[I_X]
     gelu(A) -> Out
 
-Reserved are AllGather, AllReduce, ReduceScatter, AllToAll, Permute and Slice; plan, hardware, \
-            mesh, dim, output, assert and allow; and inf.",
+Reserved are AllGather, AllReduce, ReduceScatter, AllToAll, Permute, Slice and \
+            Unreduce; plan, hardware, mesh, dim, output, assert and allow; and inf.",
     },
     Code {
         code: KERNEL,

@@ -172,7 +172,7 @@ Write instead:
 
 Triggered by:
 
-    A[I] {U_X} = gelu(B)                # gelu produces no partial sums
+    A[I] {max_X} = gelu(B)              # gelu produces no partial maxima
 
 Write instead:
 

@@ -1,12 +1,12 @@
 //! Collectives: one row each, with what the planner, the resolver and the exporters know of it.
 //! Adding one is one entry of `collectives!`, and a price if no other collective has the same.
 //!
-//! Three columns define the effect of a collective on a sharding: it drops axes from the ends of
-//! dimensions (`gathers`), reduces pending sums (`reduces`), and appends axes to dimensions
-//! (`splits`); one that does none of these relabels axes. The alternative, a function from sharding
-//! to sharding in each row, would be shared by the planner, the verifier and the simulator; these
-//! have three independent definitions on purpose, and tests compare them. So `verify` and the
-//! simulator match on the kinds themselves, exhaustively.
+//! Four columns define the effect of a collective on a sharding: it drops axes from the ends of
+//! dimensions (`gathers`), reduces pending sums (`reduces`), appends axes to dimensions (`splits`),
+//! and leaves a sum pending (`unreduces`); one that does none of these relabels axes. The
+//! alternative, a function from sharding to sharding in each row, would be shared by the planner,
+//! the verifier and the simulator; these have three independent definitions on purpose, and tests
+//! compare them. So `verify` and the simulator match on the kinds themselves, exhaustively.
 
 /// The row of a collective.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct CollectiveRow {
     pub reduces: bool,
     /// Whether it appends axes to dimensions, which its subscript may name.
     pub splits: bool,
+    /// Whether a sum is pending afterwards that was not.
+    pub unreduces: bool,
     /// The side whose local bytes its price counts.
     pub volume: VolumeSide,
     /// The formula of its time.
@@ -73,33 +75,39 @@ macro_rules! collectives {
 collectives! {
     /// Drops trailing axes of one or several dimensions.
     AllGather {
-        name: "AllGather", gathers: true, reduces: false, splits: false,
+        name: "AllGather", gathers: true, reduces: false, splits: false, unreduces: false,
         volume: VolumeSide::Result, time: TimeModel::OneRing,
     }
     /// Reduces unreduced axes.
     AllReduce {
-        name: "AllReduce", gathers: false, reduces: true, splits: false,
+        name: "AllReduce", gathers: false, reduces: true, splits: false, unreduces: false,
         volume: VolumeSide::Operand, time: TimeModel::TwoRings,
     }
     /// Reduces unreduced axes and appends each to a dimension.
     ReduceScatter {
         name: "ReduceScatter",
-        gathers: false, reduces: true, splits: true,
+        gathers: false, reduces: true, splits: true, unreduces: false,
         volume: VolumeSide::Operand, time: TimeModel::OneRing,
     }
     /// Moves trailing axes from one dimension to the end of another.
     AllToAll {
-        name: "AllToAll", gathers: true, reduces: false, splits: true,
+        name: "AllToAll", gathers: true, reduces: false, splits: true, unreduces: false,
         volume: VolumeSide::Operand, time: TimeModel::AllToAll,
     }
     /// Relabels axes at equal local sizes.
     Permute {
-        name: "Permute", gathers: false, reduces: false, splits: false,
+        name: "Permute", gathers: false, reduces: false, splits: false, unreduces: false,
         volume: VolumeSide::Operand, time: TimeModel::Permute,
     }
     /// Appends one axis to a dimension of a value replicated along it: local and free.
     Slice {
-        name: "Slice", gathers: false, reduces: false, splits: true,
+        name: "Slice", gathers: false, reduces: false, splits: true, unreduces: false,
+        volume: VolumeSide::Operand, time: TimeModel::Free,
+    }
+    /// Leaves a sum pending: the first device keeps the value, the others have zeros. Free.
+    Unreduce {
+        name: "Unreduce",
+        gathers: false, reduces: false, splits: false, unreduces: true,
         volume: VolumeSide::Operand, time: TimeModel::Free,
     }
 }
@@ -107,7 +115,7 @@ collectives! {
 impl CollectiveRow {
     /// Whether it only relabels axes.
     pub fn relabels(&self) -> bool {
-        !(self.gathers || self.reduces || self.splits)
+        !(self.gathers || self.reduces || self.splits || self.unreduces)
     }
 }
 
@@ -115,6 +123,11 @@ impl CollectiveKind {
     /// As programs write it.
     pub fn name(&self) -> &'static str {
         self.row().name
+    }
+
+    /// Whether it communicates nothing: each device has what it needs.
+    pub fn is_free(&self) -> bool {
+        self.row().time == TimeModel::Free
     }
 
     /// The one called `name` in programs.

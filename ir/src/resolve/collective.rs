@@ -11,7 +11,7 @@ use crate::plan::Collective;
 use crate::print;
 use crate::program::{CollectiveKind, KernelPart, Mode, Op, OpKind, Operand, Value};
 use crate::rearrange::Rearrange;
-use crate::sharding::{AxisList, AxisRef, Pin, Sharding, Unreduced};
+use crate::sharding::{AxisList, AxisRef, Pin, Reduction, Sharding, Unreduced};
 use crate::verify;
 
 /// The content of a subscript: axes, and the dimension that receives each.
@@ -386,6 +386,10 @@ fn implied(
             let position = dims.iter().position(|&d| d == dim)?;
             to.dims[position].push(axis);
         }
+    }
+    if row.unreduces {
+        let pending = from.unreduced.axes().iter().chain(&subscript.axes).copied();
+        to.unreduced = Unreduced::new(Reduction::Sum, pending);
     }
     if row.reduces {
         to.unreduced = Unreduced::new(

@@ -36,6 +36,7 @@ fn one_step_is_recognised_as_what_it_is() {
         (sharding(xy, none, none), sharding(none, xy, none), CollectiveKind::AllToAll),
         (sharding(xy, none, none), sharding(&[1, 0], none, none), CollectiveKind::Permute),
         (sharding(x, y, none), sharding(y, x, none), CollectiveKind::Permute),
+        (sharding(y, none, none), sharding(y, none, x), CollectiveKind::Unreduce),
     ] {
         let found = verify::classify(&mesh(4), &from, &to).map(|moved| moved.kind);
         assert_eq!(found, Some(kind), "{from:?} to {to:?}");
@@ -47,7 +48,8 @@ fn what_takes_several_steps_is_no_collective() {
     let (none, x, y, xy): (&[usize], &[usize], &[usize], &[usize]) = (&[], &[0], &[1], &[0, 1]);
     for (from, to) in [
         (sharding(xy, none, none), sharding(y, none, none)),
-        (sharding(none, none, none), sharding(none, none, x)),
+        (sharding(none, none, none), sharding(y, none, x)),
+        (sharding(x, none, none), sharding(x, none, x)),
         (sharding(none, none, none), sharding(x, y, none)),
         (sharding(x, none, y), sharding(none, none, none)),
         (sharding(x, none, none), sharding(y, none, none)),

@@ -84,8 +84,8 @@ impl StepPlacer {
 }
 
 /// Records in a plan's blocks the values that they keep gathered for their microbatches: results of
-/// collectives on those parameters and states of layers that `holds` accepts. A slice is free, so
-/// it is not kept.
+/// collectives on those parameters and states of layers that `holds` accepts. What is
+/// free is not kept.
 pub(crate) fn mark_retained(plan: &mut Plan, holds: impl Fn(ValueId) -> bool) {
     for step in &plan.steps {
         let (Some(block), StepKind::Collective(collective, _)) = (step.repeat, &step.kind) else {
@@ -95,7 +95,7 @@ pub(crate) fn mark_retained(plan: &mut Plan, holds: impl Fn(ValueId) -> bool) {
             plan.program.is_shared(step.result.value) && plan.program.is_microbatched(step.repeat);
         let held = &mut plan.program.repeats[block].kept_gathered;
         if is_shared
-            && collective.kind != CollectiveKind::Slice
+            && !collective.kind.is_free()
             && holds(step.result.value)
             && !held.contains(&step.result)
         {

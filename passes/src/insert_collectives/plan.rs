@@ -8,7 +8,7 @@
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{CollectiveKind, MapForm, OpKind, Program};
+use shardwise_ir::program::{MapForm, OpKind, Program};
 
 use crate::insert_collectives::placement::{self, StepPlacer, closed, collective_step};
 use crate::problem::{Decision, Definition, Demand, Problem, Root};
@@ -319,9 +319,8 @@ impl PlanBuilder<'_, '_> {
     }
 }
 
-/// Whether a collective communicates nothing: a slice, or one over axes of size 1.
+/// Whether a collective communicates nothing: it is local, or over axes of size 1.
 fn is_free(program: &Program, step: &Step) -> bool {
     let StepKind::Collective(collective, _) = &step.kind else { return false };
-    collective.kind == CollectiveKind::Slice
-        || collective.axes.iter().all(|axis| axis.size(&program.mesh) == 1)
+    collective.kind.is_free() || collective.axes.iter().all(|axis| axis.size(&program.mesh) == 1)
 }

@@ -7,7 +7,7 @@
 //! leaves the result unreduced over it. Dimensions of operands are the indices; a renamed dimension
 //! of the result is the same index, a reshaped one follows from those of its group.
 
-use shardwise_ir::ids::DimId;
+use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::rearrange::{Rearrange, Regroup, Window};
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Reduction, Sharding, Unreduced};
@@ -80,6 +80,37 @@ pub struct LinearityRule {
 
 /// The linearity rules of `op` for operands whose partial results are of the kinds `partial` names.
 pub(crate) fn linearity_rules(op: &Op, partial: &[Option<Reduction>]) -> Vec<LinearityRule> {
+    let carried = |rule: &LinearityRule| {
+        rule.operands.iter().all(|&operand| partial[operand] == Some(rule.partial))
+    };
+    possible_rules(op).into_iter().filter(carried).collect()
+}
+
+/// The operands without partial results that would have to be sums, too, for a pending sum of
+/// another operand to pass the operation: `x` of `x + y {U_X}`.
+pub(crate) fn joined_by_sums(
+    op: &Op,
+    partial: impl Fn(ValueId) -> Option<Reduction>,
+) -> Vec<ValueId> {
+    let mut joined = Vec::new();
+    for rule in possible_rules(op).iter().filter(|rule| rule.partial == Reduction::Sum) {
+        let values = || rule.operands.iter().map(|&operand| op.operands[operand].value);
+        if values().any(|value| partial(value) == Some(Reduction::Sum)) {
+            joined.extend(values().filter(|&value| partial(value).is_none()));
+        }
+    }
+    joined
+}
+
+/// Whether pending sums of an operand, alone or with those of others, can pass the operation.
+pub(crate) fn passes_sums(op: &Op, operand: usize) -> bool {
+    possible_rules(op)
+        .iter()
+        .any(|rule| rule.partial == Reduction::Sum && rule.operands.contains(&operand))
+}
+
+/// The linearity rules of `op`, whatever its operands are.
+fn possible_rules(op: &Op) -> Vec<LinearityRule> {
     let all: Vec<usize> = (0..op.operands.len()).collect();
     let sum = |operands: Vec<usize>| LinearityRule {
         operands,
@@ -93,7 +124,7 @@ pub(crate) fn linearity_rules(op: &Op, partial: &[Option<Reduction>]) -> Vec<Lin
     };
     let same = |kind: Reduction| alike(&all, kind);
     let extrema = [Reduction::Max, Reduction::Min];
-    let possible = match &op.kind {
+    match &op.kind {
         OpKind::Einsum { .. } => all.iter().map(|&operand| sum(vec![operand])).collect(),
         OpKind::Map(function) => {
             // An operand whose elements are not read may be partial; the result is not.
@@ -130,11 +161,7 @@ pub(crate) fn linearity_rules(op: &Op, partial: &[Option<Reduction>]) -> Vec<Lin
         OpKind::Along(_) | OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => {
             Vec::new()
         }
-    };
-    let carried = |rule: &LinearityRule| {
-        rule.operands.iter().all(|&operand| partial[operand] == Some(rule.partial))
-    };
-    possible.into_iter().filter(carried).collect()
+    }
 }
 
 /// The kind of partial results of `op` when an index that it sums (or takes the maximum over) is

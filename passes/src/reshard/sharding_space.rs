@@ -9,7 +9,8 @@
 //! * AllToAll: moves a run of trailing axes, in order, to the end of another dimension;
 //! * ReduceScatter: appends unreduced axes to dimensions, in any order;
 //! * AllReduce: removes unreduced axes;
-//! * Permute: any relabelling that keeps every dimension's local size and the unreduced axes.
+//! * Permute: any relabelling that keeps every dimension's local size and the unreduced axes;
+//! * Unreduce: leaves a sum pending over axes that the value does not use.
 
 use std::rc::Rc;
 
@@ -127,6 +128,7 @@ impl ShardingSpace {
         reduces(from, &mut targets);
         scatters(from, &mut targets);
         moves(from, &mut targets);
+        unreduces(pricing, from, &mut targets);
         let mut best: IndexMap<State, ReshardEdge, FxBuildHasher> = IndexMap::default();
         let mut offer = |to: State, kind: CollectiveKind| {
             if pricing.bytes(self.sharding(to)) > pricing.cost_model.most_bytes {
@@ -202,6 +204,9 @@ pub fn describe(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Collec
         for (before, after) in from.dims.iter().zip(&to.dims) {
             axes.extend(before.iter().skip(after.len()).copied());
         }
+    } else if row.unreduces {
+        let new = |axis: &&AxisRef| !from.unreduced.axes().contains(axis);
+        axes.extend(to.unreduced.axes().iter().filter(new));
     } else {
         axes = participating_axes(kind, from, to).into_iter().map(AxisRef::whole).collect();
     }
@@ -317,5 +322,21 @@ fn moves(from: &Sharding, targets: &mut Targets) {
                 targets.push((CollectiveKind::AllToAll, to));
             }
         }
+    }
+}
+
+fn unreduces(pricing: &Pricing<'_>, from: &Sharding, targets: &mut Targets) {
+    if pricing.shape.partial != Some(Reduction::Sum) {
+        return;
+    }
+    let mesh = &pricing.program.mesh;
+    let free: Vec<AxisRef> =
+        mesh.splitting().map(AxisRef::whole).filter(|&axis| !from.uses(axis)).collect();
+    for taken in 1..1_u32 << free.len() {
+        let new = free.iter().enumerate().filter(|(i, _)| taken >> i & 1 == 1);
+        let pending = from.unreduced.axes().iter().chain(new.map(|(_, axis)| axis)).copied();
+        let unreduced = Unreduced::new(Reduction::Sum, pending);
+        let to = Sharding { dims: from.dims.clone(), unreduced };
+        targets.push((CollectiveKind::Unreduce, to));
     }
 }

@@ -4,7 +4,7 @@ use indexmap::IndexSet;
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::dataflow::Analyzed;
-use shardwise_ir::ids::ValueId;
+use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Op, OpKind, Operand, Program};
 use shardwise_ir::sharding::{Pin, Reduction, Sharding};
 
@@ -146,20 +146,43 @@ fn states_at_most(axes: usize, rank: usize) -> u64 {
 }
 
 /// For each value, the kind of its partial results, if it can have any: as written, produced by a
-/// reduction, or passed through. Where more than one kind could pass, that of the first is kept.
-fn partial_kinds(program: &Program) -> Vec<Option<Reduction>> {
+/// reduction, passed through, or met by a value with pending sums, so that `x + y {U_X}` can stay
+/// pending with `x {U_X}`. Where more than one kind could pass, that of the first is kept.
+fn partial_kinds(program: &Analyzed) -> Vec<Option<Reduction>> {
     let pending = |pin: &Option<Pin>| {
         pin.as_ref().filter(|pin| !pin.unreduced.is_empty()).map(|pin| pin.unreduced.kind())
     };
     let mut kinds: Vec<Option<Reduction>> =
         program.values.iter().map(|value| pending(&value.declared_sharding)).collect();
+    for output in &program.outputs {
+        let kind = &mut kinds[output.value.index()];
+        *kind = kind.or(pending(&Some(output.pin.clone())));
+    }
     for op in &program.ops {
+        for operand in &op.operands {
+            let kind = &mut kinds[operand.value.index()];
+            *kind = kind.or(pending(&operand.pin));
+        }
+        if may_stay_pending(program, op.result) {
+            for value in op_layouts::joined_by_sums(op, |value| kinds[value.index()]) {
+                kinds[value.index()] = Some(Reduction::Sum);
+            }
+        }
         let taken = program.stage_axis(op).map(|_| Reduction::Sum);
         let given = given_partial(&kinds, op).or(taken).or(pending(&op.result_pin));
         let kind = &mut kinds[op.result.index()];
         *kind = kind.or(given);
     }
     kinds
+}
+
+/// Whether anything reads a value's pending sum: else it is reduced at once, and nothing is gained by
+/// adding to the sum before. What leaves a layer or a step is complete.
+fn may_stay_pending(program: &Analyzed, value: ValueId) -> bool {
+    let passes = |(op, operand): (OpId, usize)| op_layouts::passes_sums(&program.ops[op], operand);
+    let leaves = |output: usize| !program.outputs[output].pin.unreduced.is_empty();
+    let flow = program.dataflow();
+    flow.uses_of(value).any(passes) || flow.outputs_of(value).any(leaves)
 }
 
 fn given_partial(kinds: &[Option<Reduction>], op: &Op) -> Option<Reduction> {

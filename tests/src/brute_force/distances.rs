@@ -3,6 +3,7 @@
 
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::mesh::AxisKind;
+use shardwise_ir::sharding::Reduction;
 
 use super::{Brute, Space, State};
 
@@ -105,6 +106,12 @@ impl Brute<'_> {
             if grown && sorted(minus(&flat(&to.0), &flat(&from.0))) == sorted(reduced.clone()) {
                 best = best.min(self.gather(&reduced, held));
             }
+        } else if from.0 == to.0
+            && from.1.iter().all(|axis| to.1.contains(axis))
+            && self.kind(value) == Reduction::Sum
+        {
+            // One device keeps the value, the others have zeros.
+            best = 0.0;
         }
         best
     }

@@ -166,7 +166,7 @@ impl Brute<'_> {
     }
 
     /// Of which kind partial results of a value are, if it has any.
-    fn kind(&self, value: ValueId) -> Reduction {
+    pub(super) fn kind(&self, value: ValueId) -> Reduction {
         let Some(op) = self.program.dataflow().definition(value).map(|op| &self.program.ops[op])
         else {
             return Reduction::Sum;

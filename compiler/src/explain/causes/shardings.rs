@@ -133,8 +133,23 @@ impl Explainer<'_> {
             (_, Stand::Splits(position)) => {
                 self.wanted(number, read, axis, self.dim(operand.value, position))
             }
+            (Stand::Nowhere, Stand::Pending) => vec![self.joined(number, read, axis)],
             _ => Vec::new(),
         }
+    }
+
+    /// Why an operand that is no sum takes part in a pending one.
+    fn joined(&self, number: usize, read: usize, axis: AxisRef) -> String {
+        let name = self.axis_name(axis);
+        let others =
+            self.step(number).operands.iter().enumerate().filter(|(other, _)| *other != read);
+        let pending =
+            others.clone().find(|(_, other)| stand(&other.sharding, axis) == Stand::Pending);
+        let joins = pending.map_or_else(String::new, |(_, other)| {
+            let of = self.name(other.value);
+            format!("`{of}` is still to be summed over `{name}` there: ")
+        });
+        format!("{joins}one device along `{name}` has it and the others zeros, so it counts once")
     }
 
     /// Why an operand may not be split over `axis` along `dim` in a step.

@@ -4,7 +4,7 @@ use super::super::json::{Operation, StepJson, TensorJson};
 use super::expression::{Expressions, number_of};
 use super::{Result, unsupported};
 
-/// Whether a step is a collective, or a slice of what every device has.
+/// Whether a step is a collective, or a part of what every device has.
 pub(super) fn is_collective(step: &StepJson) -> bool {
     matches!(
         step.operation,
@@ -15,6 +15,7 @@ pub(super) fn is_collective(step: &StepJson) -> bool {
                 | Operation::AllToAll { .. }
                 | Operation::Permute { .. }
                 | Operation::Slice { .. }
+                | Operation::Unreduce { .. }
         )
     )
 }
@@ -62,6 +63,10 @@ impl Expressions<'_> {
                 Ok(by_dim(axes, into).into_iter().fold(of.to_owned(), |of, (dim, axes)| {
                     format!("own_part({of}, {}, {})", self::axes(&axes), number_of(from, dim))
                 }))
+            }
+            Operation::Unreduce { axes: over } => {
+                self.helper("first_only");
+                Ok(format!("first_only({of}, {})", axes(over)))
             }
             _ => unsupported(&step.value, "this collective"),
         }

@@ -15,6 +15,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("dtype", include_str!("helpers/dtype.py")),
     ("local", include_str!("helpers/local.py")),
     ("own_part", include_str!("helpers/own_part.py")),
+    ("first_only", include_str!("helpers/first_only.py")),
     ("relabel", include_str!("helpers/relabel.py")),
     ("roll", include_str!("helpers/roll.py")),
     ("microbatches", include_str!("helpers/microbatches.py")),

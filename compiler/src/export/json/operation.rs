@@ -235,6 +235,11 @@ pub enum Operation {
         /// The axes taking part.
         axes: Vec<String>,
     },
+    /// The first device along the axes keeps the value, the others have zeros: a sum is pending.
+    Unreduce {
+        /// The axes over which the sum is pending.
+        axes: Vec<String>,
+    },
     /// Every device keeps its part of what it has.
     Slice {
         /// The axes that are appended.
@@ -402,6 +407,7 @@ impl Names<'_> {
             CollectiveKind::AllToAll => Operation::AllToAll { axes, into },
             CollectiveKind::Permute => Operation::Permute { axes },
             CollectiveKind::Slice => Operation::Slice { axes, into },
+            CollectiveKind::Unreduce => Operation::Unreduce { axes },
         }
     }
 }

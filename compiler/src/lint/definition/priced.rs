@@ -35,7 +35,7 @@ impl Priced {
     pub(crate) fn moves(&self) -> impl Iterator<Item = (usize, &Step, &StepCost, &CollectiveKind)> {
         self.plan.steps.iter().zip(&self.report.steps).enumerate().filter_map(
             |(number, (step, cost))| match &step.kind {
-                StepKind::Collective(collective, _) if collective.kind != CollectiveKind::Slice => {
+                StepKind::Collective(collective, _) if !collective.kind.is_free() => {
                     Some((number, step, cost, &collective.kind))
                 }
                 _ => None,

@@ -1,7 +1,7 @@
 //! `vacuous-assert`: no plan could break an assert.
 
 use shardwise_ir::mesh::AxisKind;
-use shardwise_ir::program::{Assert, Budget, CollectiveKind, Over};
+use shardwise_ir::program::{Assert, Budget, Over};
 
 use crate::display::units;
 use crate::lint::definition::{Finding, Fix, Group, Level, Lint, LintContext};
@@ -56,7 +56,7 @@ fn why(context: &LintContext<'_>, assert: &Assert) -> Option<String> {
     let mesh = &context.program.mesh;
     let one_device = || mesh.devices() == 1;
     match &assert.budget {
-        Budget::No(CollectiveKind::Slice, _) => None,
+        Budget::No(kind, _) if kind.is_free() => None,
         Budget::No(..) if one_device() => Some("there is one device".to_owned()),
         Budget::No(_, Some(Over::Axis(axis))) if mesh.axes[*axis].size == 1 => {
             Some(format!("there is one device along `{}`", mesh.axes[*axis].name))

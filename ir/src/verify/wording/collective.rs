@@ -30,12 +30,14 @@ impl CollectiveFault {
             Self::PendingAppears => {
                 "its result is unreduced over axes that its operand is not".to_owned()
             }
+            Self::NothingPending => "it leaves no sum pending that was not".to_owned(),
+            Self::NotASum => "only a sum can be left pending by zeros".to_owned(),
             Self::NothingReduced => "it reduces unreduced axes, and none is removed".to_owned(),
-            Self::DimsChange => "a reduction leaves the dimensions as they are".to_owned(),
+            Self::DimsChange => "it leaves the dimensions as they are".to_owned(),
             Self::ScattersOthers => "a scatter appends exactly the axes that it reduces".to_owned(),
             Self::NotOneAxis => "a slice appends one axis".to_owned(),
             Self::AxisInUse(axis) => {
-                format!("a slice appends an axis that is free, and `{}` is in use", name(axis))
+                format!("it takes an axis that is free, and `{}` is in use", name(axis))
             }
             Self::NotAMove => {
                 "an AllToAll moves trailing axes, in order, to the end of one other dimension"

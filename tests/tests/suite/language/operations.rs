@@ -18,9 +18,9 @@ fn programs_of_operations_are_right_and_their_plans_kept() {
 /// The textbook's rules reduce what an addition reads, and nothing makes a pending sum of a
 /// complete value.
 #[test]
-fn a_sum_that_stays_pending_is_planned_without_the_textbook() {
-    let source = "hardware tpu-v5p\nmesh X=2, Y=4\ndim B=64, D=128\ninput A[B_X, D] {U_Y}\n\
-                  Twice = A + A\noutput Twice[B_X, D] {U_Y}\n";
+fn maxima_that_stay_pending_are_planned_without_the_textbook() {
+    let source = "hardware tpu-v5p\nmesh X=2, Y=4\ndim B=64, D=128\ninput A[B_X, D] {max_Y}\n\
+                  Powers = exp(A)\noutput Powers[B_X, D] {max_Y}\n";
     let options = Options::default();
     let planned = shardwise::plan("pending", source, &options).expect("the search finds a plan");
     assert_eq!((planned.status_name(), planned.report.comm_s.to_bits()), ("optimal", 0));

@@ -26,14 +26,16 @@ fn programs_with_blocks_are_right_and_their_plans_kept() {
 #[test]
 fn one_layer_is_its_body() {
     let body = "h = gelu(x *D Win)\n";
-    let head = "hardware tpu-v5p\nmesh X=4, Y=4\ndim B=4096, D=2048, F=8192\ninput x[B_X, D_Y]\n";
+    let head = "hardware tpu-v5p\nmesh X=4, Y=4\ndim B=4096, D=2048, F=8192\n\
+                input x[B_X, D_Y], g[B_X, D_Y]\n";
     let params = "param Win[D_X, F_Y], Wout[F_Y, D_X]\n";
     let block = format!(
-        "{head}repeat L=1 {{\ncarry x\n{params}{body}x = x + h *F Wout\n}}\nbackward from x\n\
-            output x[B_X, D_Y], dx[B_X, D_Y]\n"
+        "{head}repeat L=1 {{\ncarry x\n{params}{body}x = x + h *F Wout\n}}\n\
+            backward from x given g\noutput x[B_X, D_Y], dx[B_X, D_Y]\n"
     );
     let flat = format!(
-        "{head}{params}{body}y = x + h *F Wout\nbackward from y\noutput y[B_X, D_Y], dx[B_X, D_Y]\n"
+        "{head}{params}{body}y = x + h *F Wout\nbackward from y given g\n\
+            output y[B_X, D_Y], dx[B_X, D_Y]\n"
     );
     let (block, flat) =
         (plan("block", &block, Planning::Search), plan("flat", &flat, Planning::Search));

@@ -206,6 +206,54 @@ fn layers(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
     Sketch { text }
 }
 
+/// A product to which values with no sum are added, before another product or a sum: a sum can stay
+/// pending where the others are zero on all devices but one.
+fn residuals(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
+    let mut dice = Dice::new(numbers);
+    let mesh: Vec<String> = ["X", "Y"]
+        .iter()
+        .take(axes)
+        .map(|axis| format!("{axis}={}", [2, 4][dice.roll(2)]))
+        .collect();
+    let sizes = [48, 480, 4800, 49152];
+    let dims: Vec<String> =
+        DIMS[..4].iter().map(|dim| format!("{dim}={}", sizes[dice.roll(4)])).collect();
+    let mut text = format!("hardware tpu-v5p\nmesh {}\ndim {}\n", mesh.join(", "), dims.join(", "));
+    let added: &[usize] = if dice.roll(3) == 0 { &[2] } else { &[0, 2] };
+    for (name, dims) in [("A", &[0, 1][..]), ("B", &[1, 2]), ("R", added), ("W", &[2, 3])] {
+        let closed = dice.roll(4) > 0;
+        text += &format!("input {name}{}\n", brackets(dims, &mut dice, axes, closed));
+    }
+    text += "T0 = A *J B\n";
+    text += ["T1 = T0 + R\n", "T1 = R + T0\n", "T1 = R - T0\n"][dice.roll(3)];
+    let (last, dims) = match dice.roll(3) {
+        _ if operations < 3 => ("T1", [0, 2]),
+        0 => {
+            text += "T2 = T1 + T0\n";
+            ("T2", [0, 2])
+        }
+        1 => {
+            text += "T2 = T1 + R\n";
+            ("T2", [0, 2])
+        }
+        _ => {
+            text += "T2 = T1 *K W\n";
+            ("T2", [0, 3])
+        }
+    };
+    let given = if dice.roll(4) == 0 { " {U_X}" } else { "" };
+    let shape = if given.is_empty() {
+        brackets(&dims, &mut dice, axes, true)
+    } else {
+        format!("[{}, {}]", DIMS[dims[0]], DIMS[dims[1]])
+    };
+    text += &format!("output {last}{shape}{given}\n");
+    if dice.roll(3) == 0 {
+        text += &format!("output R{}\n", brackets(added, &mut dice, axes, true));
+    }
+    Sketch { text }
+}
+
 fn agree(sketch: &Sketch) -> Result<(), TestCaseError> {
     let checked = shardwise::check("random", &sketch.text, &Options::default());
     let Some(program) = checked.program else {
@@ -356,4 +404,11 @@ fn layers_on_one_axis() {
 #[test]
 fn layers_on_two_axes() {
     run_of(layers, 6, 2, 1);
+}
+
+#[test]
+fn sums_that_stay_pending_past_what_is_added() {
+    run_of(residuals, 600, 1, 2);
+    run_of(residuals, 400, 1, 3);
+    run_of(residuals, 40, 2, 2);
 }
