@@ -15,6 +15,7 @@ mod gradient;
 mod habits;
 mod hold;
 mod layout;
+mod links;
 mod machine;
 mod microbatches;
 mod optimizer;
@@ -138,6 +139,10 @@ struct Resolver<'a> {
     without_gradients: bool,
     /// The number of intermediate values named for the current statement.
     links: usize,
+    /// The number of operations before the current statement.
+    statement_start: usize,
+    /// The operations of intermediate values, by the values that they read and their block.
+    parts: IndexMap<links::Place, Vec<OpId>>,
     /// The number of searches for a similar name.
     searches: usize,
     diags: Vec<Diag>,
@@ -215,6 +220,8 @@ impl<'a> Resolver<'a> {
             optimizer: None,
             without_gradients: false,
             links: 0,
+            statement_start: 0,
+            parts: IndexMap::new(),
             searches: 0,
             diags: Vec::new(),
         }

@@ -1,9 +1,9 @@
 //! Collectives: one row each, with what the planner, the resolver and the exporters know of it.
 //! Adding one is one entry of `collectives!`, and a price if no other collective has the same.
 //!
-//! Four columns define the effect of a collective on a sharding: it drops axes from the ends of
-//! dimensions (`gathers`), reduces pending sums (`reduces`), appends axes to dimensions (`splits`),
-//! and leaves a sum pending (`unreduces`); one that does none of these relabels axes. The
+//! Three columns define the effect of a collective on a sharding: it drops axes from the ends of
+//! dimensions (`gathers`), reduces pending sums or leaves one pending (`pending`), and appends axes
+//! to dimensions (`splits`); one that does none of these relabels axes. The
 //! alternative, a function from sharding to sharding in each row, would be shared by the planner,
 //! the verifier and the simulator; these have three independent definitions on purpose, and tests
 //! compare them. So `verify` and the simulator match on the kinds themselves, exhaustively.
@@ -15,16 +15,25 @@ pub struct CollectiveRow {
     pub name: &'static str,
     /// Whether it drops axes from the ends of dimensions.
     pub gathers: bool,
-    /// Whether it reduces pending sums.
-    pub reduces: bool,
+    /// What it does to pending sums.
+    pub pending: PendingSums,
     /// Whether it appends axes to dimensions, which its subscript may name.
     pub splits: bool,
-    /// Whether a sum is pending afterwards that was not.
-    pub unreduces: bool,
     /// The side whose local bytes its price counts.
     pub volume: VolumeSide,
     /// The formula of its time.
     pub time: TimeModel,
+}
+
+/// What a collective does to pending sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PendingSums {
+    /// They stay as they are.
+    Stay,
+    /// Some are reduced.
+    Reduced,
+    /// One is pending afterwards that was not.
+    Added,
 }
 
 /// The side of a collective whose local bytes are those of its price.
@@ -75,39 +84,39 @@ macro_rules! collectives {
 collectives! {
     /// Drops trailing axes of one or several dimensions.
     AllGather {
-        name: "AllGather", gathers: true, reduces: false, splits: false, unreduces: false,
+        name: "AllGather", gathers: true, pending: PendingSums::Stay, splits: false,
         volume: VolumeSide::Result, time: TimeModel::OneRing,
     }
     /// Reduces unreduced axes.
     AllReduce {
-        name: "AllReduce", gathers: false, reduces: true, splits: false, unreduces: false,
+        name: "AllReduce", gathers: false, pending: PendingSums::Reduced, splits: false,
         volume: VolumeSide::Operand, time: TimeModel::TwoRings,
     }
     /// Reduces unreduced axes and appends each to a dimension.
     ReduceScatter {
         name: "ReduceScatter",
-        gathers: false, reduces: true, splits: true, unreduces: false,
+        gathers: false, pending: PendingSums::Reduced, splits: true,
         volume: VolumeSide::Operand, time: TimeModel::OneRing,
     }
     /// Moves trailing axes from one dimension to the end of another.
     AllToAll {
-        name: "AllToAll", gathers: true, reduces: false, splits: true, unreduces: false,
+        name: "AllToAll", gathers: true, pending: PendingSums::Stay, splits: true,
         volume: VolumeSide::Operand, time: TimeModel::AllToAll,
     }
     /// Relabels axes at equal local sizes.
     Permute {
-        name: "Permute", gathers: false, reduces: false, splits: false, unreduces: false,
+        name: "Permute", gathers: false, pending: PendingSums::Stay, splits: false,
         volume: VolumeSide::Operand, time: TimeModel::Permute,
     }
     /// Appends one axis to a dimension of a value replicated along it: local and free.
     Slice {
-        name: "Slice", gathers: false, reduces: false, splits: true, unreduces: false,
+        name: "Slice", gathers: false, pending: PendingSums::Stay, splits: true,
         volume: VolumeSide::Operand, time: TimeModel::Free,
     }
     /// Leaves a sum pending: the first device keeps the value, the others have zeros. Free.
     Unreduce {
         name: "Unreduce",
-        gathers: false, reduces: false, splits: false, unreduces: true,
+        gathers: false, pending: PendingSums::Added, splits: false,
         volume: VolumeSide::Operand, time: TimeModel::Free,
     }
 }
@@ -115,7 +124,17 @@ collectives! {
 impl CollectiveRow {
     /// Whether it only relabels axes.
     pub fn relabels(&self) -> bool {
-        !(self.gathers || self.reduces || self.splits || self.unreduces)
+        !(self.gathers || self.splits) && self.pending == PendingSums::Stay
+    }
+
+    /// Whether it reduces pending sums.
+    pub fn reduces(&self) -> bool {
+        self.pending == PendingSums::Reduced
+    }
+
+    /// Whether it leaves a sum pending that was not.
+    pub fn unreduces(&self) -> bool {
+        self.pending == PendingSums::Added
     }
 }
 

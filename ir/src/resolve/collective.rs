@@ -387,11 +387,11 @@ fn implied(
             to.dims[position].push(axis);
         }
     }
-    if row.unreduces {
+    if row.unreduces() {
         let pending = from.unreduced.axes().iter().chain(&subscript.axes).copied();
         to.unreduced = Unreduced::new(Reduction::Sum, pending);
     }
-    if row.reduces {
+    if row.reduces() {
         to.unreduced = Unreduced::new(
             from.unreduced.kind(),
             from.unreduced.axes().iter().copied().filter(|axis| !gone(axis)),

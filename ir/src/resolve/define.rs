@@ -42,6 +42,7 @@ pub(super) struct Operation {
 impl Resolver<'_> {
     pub(super) fn define(&mut self, definition: &Definition, span: Span) {
         self.links = 0;
+        self.statement_start = self.ops.len();
         // What names mean in a block depends on the line that opens it.
         if !self.wrong_blocks.is_empty() {
             return self.poison(&definition.target.name.node);

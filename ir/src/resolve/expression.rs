@@ -107,34 +107,6 @@ impl Resolver<'_> {
         self.link_value(operation, Some(&link), expr.span)
     }
 
-    /// The result of a part of a statement, named after the target of the statement.
-    pub(super) fn link_value(
-        &mut self,
-        operation: Operation,
-        target: Option<&Target>,
-        span: Span,
-    ) -> Option<Operand> {
-        let base = target.map_or("t", |target| target.name.node.as_str());
-        let name = Name::new(self.link_name(base), span);
-        let target = Target { name, dtype: None, written: None, wished: None };
-        let value = self.finish_operation(operation, target, span)?;
-        Some(Operand { value, pin: None, span })
-    }
-
-    /// `Out.1`, `Out.2`: names of the links of a chain, in the order in which they are computed.
-    fn link_name(&mut self, base: &str) -> String {
-        loop {
-            self.links += 1;
-            let name = format!("{base}.{}", self.links);
-            let taken = self.value_names.contains_key(&name)
-                || self.defined_at.contains_key(name.as_str())
-                || self.poisoned.contains(&name);
-            if !taken {
-                return name;
-            }
-        }
-    }
-
     pub(super) fn named_operand(
         &mut self,
         name: &Name,

@@ -427,7 +427,7 @@ pub(crate) fn participating_axes(
 ) -> Vec<AxisId> {
     let row = kind.row();
     let dims = || from.dims.iter().zip(&to.dims);
-    let mut axes: Vec<AxisId> = if row.reduces {
+    let mut axes: Vec<AxisId> = if row.reduces() {
         let reduced =
             from.unreduced.axes().iter().filter(|&axis| !to.unreduced.axes().contains(axis));
         reduced.map(|axis| axis.axis()).collect()

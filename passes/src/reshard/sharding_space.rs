@@ -204,7 +204,7 @@ pub fn describe(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Collec
         for (before, after) in from.dims.iter().zip(&to.dims) {
             axes.extend(before.iter().skip(after.len()).copied());
         }
-    } else if row.unreduces {
+    } else if row.unreduces() {
         let new = |axis: &&AxisRef| !from.unreduced.axes().contains(axis);
         axes.extend(to.unreduced.axes().iter().filter(new));
     } else {
