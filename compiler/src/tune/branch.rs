@@ -81,7 +81,7 @@ pub(super) struct Search<'a, 's> {
     /// The bounds of shapes without microbatches, which hold with any number of them.
     of_shapes: IndexMap<(Shape, Recompute), f64>,
     open: Vec<Open>,
-    found: Vec<Strategy>,
+    found: Vec<(usize, Strategy)>,
     /// The best candidate and its plan.
     best: Option<(usize, Box<Planned>)>,
     /// The least bound of what was cut.
@@ -296,14 +296,15 @@ impl<'a, 's> Search<'a, 's> {
     fn keep(&mut self, number: usize, planned: Box<Planned>) {
         self.space.planned += 1;
         let strategy = Strategy::new(&self.candidates[number], &planned);
-        if self.best.as_ref().is_none_or(|(holder, best)| {
-            let best_s = best.objective_s(&best.report);
-            (strategy.objective_s, number) < (best_s, *holder)
-        }) {
+        self.note_bound(number, strategy.lower_bound_s);
+        let is_best = self
+            .found
+            .iter()
+            .all(|(other, of)| strategy.compare(of).then(number.cmp(other)).is_lt());
+        if is_best {
             self.best = Some((number, planned));
         }
-        self.note_bound(number, strategy.lower_bound_s);
-        self.found.push(strategy);
+        self.found.push((number, strategy));
     }
 
     /// Remembers the bound of a shape without microbatches.
@@ -358,23 +359,18 @@ impl<'a, 's> Search<'a, 's> {
     /// Nothing takes less: the least of what is open, was cut, or was planned.
     fn lower_bound_s(&self) -> f64 {
         let open = self.open.iter().map(|open| open.bound_s);
-        let found = self.found.iter().map(|strategy| strategy.lower_bound_s);
+        let found = self.found.iter().map(|(_, strategy)| strategy.lower_bound_s);
         let least = open.chain(found).fold(self.cut_s, f64::min);
         if least.is_finite() { least } else { 0.0 }
     }
 
     /// The best of each strategy, best first.
     fn distinct(&self) -> Vec<&Strategy> {
-        let mut sorted: Vec<&Strategy> = self.found.iter().collect();
-        sorted.sort_by(|a, b| {
-            a.objective_s
-                .total_cmp(&b.objective_s)
-                .then(a.step_s.total_cmp(&b.step_s))
-                .then(a.peak_bytes.total_cmp(&b.peak_bytes))
-        });
+        let mut sorted: Vec<&(usize, Strategy)> = self.found.iter().collect();
+        sorted.sort_by(|(i, a), (j, b)| a.compare(b).then(i.cmp(j)));
         let mut seen: IndexSet<Key> = IndexSet::new();
-        sorted.retain(|strategy| seen.insert(strategy.key()));
-        sorted
+        let strategies = sorted.into_iter().map(|(_, strategy)| strategy);
+        strategies.filter(|strategy| seen.insert(strategy.key())).collect()
     }
 
     fn answer(mut self) -> Result<Tuned, Refused> {

@@ -1,5 +1,7 @@
 //! A strategy as people name it: degrees by role, and what a step takes.
 
+use std::cmp::Ordering;
+
 use serde::Serialize;
 
 use super::template::Candidate;
@@ -104,6 +106,14 @@ impl Strategy {
         }
         let words = self.degrees.iter().map(|of| format!("{}{}", of.role, of.ways));
         words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The better first: by the objective, then by the scheduled step, then by memory.
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
+        self.objective_s
+            .total_cmp(&other.objective_s)
+            .then(self.step_s.total_cmp(&other.step_s))
+            .then(self.peak_bytes.total_cmp(&other.peak_bytes))
     }
 
     /// Whether it takes less of one of time and memory, and no more of the other.
