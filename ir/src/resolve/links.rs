@@ -1,9 +1,9 @@
 //! The intermediate values of statements: each part of an expression that is an operation has one.
 //!
-//! Equal parts share a value: in a statement, and products, reductions and lookups between statements
-//! of a block, too. An element-wise part is cheaper computed again by the kernel of each statement
-//! than written to memory for all. The alternative, a pass over all operations, would also merge
-//! statements that the author named apart, and what a checkpoint computes again on purpose.
+//! Equal parts share a value: in a statement, and products, reductions and lookups between
+//! statements of a block, too. An element-wise part is cheaper computed again by the kernel of each
+//! statement than written to memory for all. The alternative, a pass over all operations, would also
+//! merge statements that the author named apart, and what a checkpoint computes again on purpose.
 
 use shardwise_grammar::span::{Name, Span};
 
@@ -16,8 +16,8 @@ use crate::program::{Op, OpKind, Operand};
 pub(super) type Place = (Vec<ValueId>, Option<RepeatId>);
 
 impl Resolver<'_> {
-    /// The result of a part of a statement, named after the target of the statement; that of an equal
-    /// part before it, if there is one in the same block.
+    /// The result of a part of a statement, named after the target of the statement; that of an
+    /// equal part before it, if there is one in the same block.
     pub(super) fn link_value(
         &mut self,
         operation: Operation,
@@ -36,7 +36,7 @@ impl Resolver<'_> {
         Some(Operand { value, pin: None, span })
     }
 
-    /// The value of an equal part of an expression: `y - t` in `(y - t) * (y - t)` is computed once.
+    /// The value of an equal part of an expression: `y - t` in `(y - t) * (y - t)` is one.
     fn computed_before(&self, operation: &Operation, place: &Place) -> Option<ValueId> {
         let is_elementwise = match &operation.kind {
             OpKind::Map(_) => true,

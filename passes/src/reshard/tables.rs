@@ -176,8 +176,8 @@ fn partial_kinds(program: &Analyzed) -> Vec<Option<Reduction>> {
     kinds
 }
 
-/// Whether anything reads a value's pending sum: else it is reduced at once, and nothing is gained by
-/// adding to the sum before. What leaves a layer or a step is complete.
+/// Whether anything reads a value's pending sum: else it is reduced at once, and nothing is gained
+/// by adding to the sum before. What leaves a layer or a step is complete.
 fn may_stay_pending(program: &Analyzed, value: ValueId) -> bool {
     let passes = |(op, operand): (OpId, usize)| op_layouts::passes_sums(&program.ops[op], operand);
     let leaves = |output: usize| !program.outputs[output].pin.unreduced.is_empty();

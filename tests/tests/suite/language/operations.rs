@@ -144,8 +144,8 @@ fn a_rename_has_as_many_new_names_as_old() {
 /// Equal parts of a statement are one value, and equal products between statements are.
 #[test]
 fn equal_parts_are_computed_once() {
-    let source = "hardware tpu-v5p\nmesh X=4\ndim B=64, D=128\ninput y[B_X, D], t[B_X, D]\nparam W[D]\n\
-                  loss = sum_{B,D}((y - t) * (y - t))\nnear = y * (y *D W)\nfar = t * (y *D W)\n\
+    let source = "hardware tpu-v5p\nmesh X=4\ndim B=64, D=128\ninput y[B_X, D], t[B_X, D]\n\
+                  param W[D]\nloss = sum_{B,D}((y - t) * (y - t))\nnear = y * (y *D W)\nfar = t * (y *D W)\n\
                   backward from loss\noutput loss[], near[B_X, D], far[B_X, D], dy[B_X, D]\n";
     let options = Options::default();
     let planned = shardwise::plan("equal", source, &options).expect("it has a plan");
