@@ -145,7 +145,8 @@ fn a_rename_has_as_many_new_names_as_old() {
 #[test]
 fn equal_parts_are_computed_once() {
     let source = "hardware tpu-v5p\nmesh X=4\ndim B=64, D=128\ninput y[B_X, D], t[B_X, D]\n\
-                  param W[D]\nloss = sum_{B,D}((y - t) * (y - t))\nnear = y * (y *D W)\nfar = t * (y *D W)\n\
+                  param W[D]\nloss = sum_{B,D}((y - t) * (y - t))\nnear = y * (y *D W)\n\
+                  far = t * (y *D W)\n\
                   backward from loss\noutput loss[], near[B_X, D], far[B_X, D], dy[B_X, D]\n";
     let options = Options::default();
     let planned = shardwise::plan("equal", source, &options).expect("it has a plan");
