@@ -3,7 +3,8 @@
 //! Equal parts share a value: in a statement, and products, reductions and lookups between
 //! statements of a block, too. An element-wise part is cheaper computed again by the kernel of each
 //! statement than written to memory for all. The alternative, a pass over all operations, would
-//! also merge statements that the author named apart, and what a checkpoint computes again on purpose.
+//! also merge statements that the author named apart, and what a checkpoint computes again on
+//! purpose.
 
 use shardwise_grammar::span::{Name, Span};
 
