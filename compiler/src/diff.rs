@@ -304,6 +304,17 @@ impl Diff {
         limits.broken(self)
     }
 
+    /// What differs, before and after: collectives that are gone, new and changed, then local
+    /// operations.
+    fn lines(&self) -> impl Iterator<Item = [Option<&Line>; 2]> {
+        let removed = self.removed.iter().map(|line| [Some(line), None]);
+        let added = self.added.iter().map(|line| [None, Some(line)]);
+        let changed = self.changed.iter().map(|change| [Some(&change.before), Some(&change.after)]);
+        let statements = self.statements.iter();
+        let statements = statements.map(|of| [of.before.as_ref(), of.after.as_ref()]);
+        removed.chain(added).chain(changed).chain(statements)
+    }
+
     /// One total, by its name.
     pub fn total(&self, name: &str) -> Option<&Total> {
         self.totals.iter().find(|total| total.name == name)

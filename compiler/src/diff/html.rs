@@ -36,18 +36,13 @@ pub(super) fn html(diff: &Diff) -> Result<String, String> {
 }
 
 fn steps(diff: &Diff) -> Vec<Row> {
-    let removed = diff.removed.iter().map(|line| single("removed", "-", line));
-    let added = diff.added.iter().map(|line| single("added", "+", line));
-    let changed = diff.changed.iter().map(|change| both(&change.before, &change.after));
-    let statements = diff.statements.iter().filter_map(|statement| {
-        match (&statement.before, &statement.after) {
-            (Some(before), Some(after)) => Some(both(before, after)),
-            (None, Some(after)) => Some(single("added", "+", after)),
-            (Some(before), None) => Some(single("removed", "-", before)),
-            (None, None) => None,
-        }
-    });
-    removed.chain(added).chain(changed).chain(statements).collect()
+    let row = |[before, after]: [Option<&Line>; 2]| match (before, after) {
+        (Some(before), Some(after)) => Some(both(before, after)),
+        (None, Some(after)) => Some(single("added", "+", after)),
+        (Some(before), None) => Some(single("removed", "-", before)),
+        (None, None) => None,
+    };
+    diff.lines().filter_map(row).collect()
 }
 
 fn single(what: &str, sign: &str, line: &Line) -> Row {

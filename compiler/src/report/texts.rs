@@ -6,38 +6,13 @@
 
 use askama::Template;
 use rustc_hash::FxHashSet;
+use shardwise_grammar::keywords::KEYWORDS;
 use shardwise_ir::print;
 use shardwise_ir::program::CollectiveKind;
 
 use crate::Planned;
 use crate::display::units;
 use crate::planned::step_name::category;
-
-/// The words that begin statements.
-const KEYWORDS: [&str; 22] = [
-    "plan",
-    "hardware",
-    "mesh",
-    "dim",
-    "input",
-    "param",
-    "frozen",
-    "state",
-    "output",
-    "next",
-    "repeat",
-    "scan",
-    "carry",
-    "checkpoint",
-    "hold",
-    "pipeline",
-    "microbatches",
-    "backward",
-    "optimizer",
-    "phase",
-    "assert",
-    "allow",
-];
 
 /// A part of a line.
 #[derive(Debug, PartialEq)]
