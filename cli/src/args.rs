@@ -81,7 +81,8 @@ pub(crate) enum Command {
     New(NewArgs),
     /// Write plans as programs of a framework: `export jax` as a Python module.
     Export(ExportArgs),
-    /// Write programs from models of other tools: `import hf config.json`.
+    /// Write programs from models of other tools: `import hf config.json`,
+    /// `import jax models.py:forward`.
     #[command(subcommand)]
     Import(ImportSource),
     /// Report the errors and lints of programs.

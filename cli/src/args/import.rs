@@ -10,6 +10,8 @@ use super::planning::HardwareFileArgs;
 pub(crate) enum ImportSource {
     /// Write the program of a model that a Hugging Face `config.json` describes.
     Hf(HfArgs),
+    /// Write the program of a function in JAX: `import jax models.py:forward --args 'f32[8, 128]'`.
+    Jax(JaxArgs),
 }
 
 /// `import hf`: the configuration, and what it leaves open.
@@ -44,4 +46,41 @@ pub(crate) struct HfArgs {
     pub(crate) output: Option<String>,
     #[command(flatten)]
     pub(crate) hardware_files: HardwareFileArgs,
+}
+
+/// What `import jax --help` prints below the options.
+const JAX_EXAMPLE: &str = "\
+Examples:
+  shardwise import jax models.py:forward --args 'init(), x=f32[B:8, T:128, D:512]'
+  shardwise import jax models.py:loss --args '*example()' --names wq=D,N,H -o loss.shard
+
+`shardwise docs import` says what is imported.";
+
+/// `import jax`: the function, its arguments, and what the program has besides.
+#[derive(Args, Debug)]
+#[command(after_help = JAX_EXAMPLE)]
+pub(crate) struct JaxArgs {
+    /// The file or module, and the function in it: `models.py:forward`.
+    #[arg(value_name = "MODULE:FUNCTION")]
+    pub(crate) target: String,
+    /// What stands in the call of the function, as in Python: names of the module, and shapes such
+    /// as `f32[8, 128]`, whose dimensions may have names, `int32[B:8, T:128]`.
+    #[arg(long, value_name = "EXPRESSIONS", default_value = "")]
+    pub(crate) args: String,
+    /// Names of an argument's dimensions, or of its last ones; `_` is one without a name:
+    /// --names wq=D,N,H.
+    #[arg(long, value_name = "NAME=DIMS")]
+    pub(crate) names: Vec<String>,
+    /// The arguments that are weights [default: those that are containers of arrays, or called so].
+    #[arg(long, value_name = "ARGUMENTS", value_delimiter = ',')]
+    pub(crate) params: Option<Vec<String>>,
+    /// Mesh axes: X=8 or 'X=4 dcn,Y=8' [default: those of the function's shardings, or X=8].
+    #[arg(long, value_name = "AXES")]
+    pub(crate) mesh: Option<String>,
+    /// The chip.
+    #[arg(long, value_name = "NAME", default_value = "h100")]
+    pub(crate) hardware: String,
+    /// Write to a file, completely or not at all, instead of to standard output.
+    #[arg(short, long, value_name = "OUTPUT")]
+    pub(crate) output: Option<String>,
 }

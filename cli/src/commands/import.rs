@@ -1,5 +1,7 @@
 //! `import`: writes programs from models of other tools.
 
+mod jax;
+
 use shardwise::import::hf::{self, Setting};
 
 use crate::args::import::{HfArgs, ImportSource};
@@ -11,6 +13,7 @@ use crate::output::{Output, write_file};
 pub(super) fn import(source: &ImportSource, output: &mut Output) -> Result {
     match source {
         ImportSource::Hf(args) => from_hf(args, output),
+        ImportSource::Jax(args) => jax::from_jax(args, output),
     }
 }
 
@@ -26,11 +29,16 @@ fn from_hf(args: &HfArgs, output: &mut Output) -> Result {
     let config = read(&args.config)?;
     let imported = hf::program(&config.text, &setting)
         .map_err(|error| Error::input(format!("`{}`: {error}", args.config)))?;
-    for warning in &imported.warnings {
+    write(&imported.program, &imported.warnings, args.output.as_deref(), output)
+}
+
+/// Writes a program to a file or standard output, and its warnings to standard error.
+fn write(program: &str, warnings: &[String], path: Option<&str>, output: &mut Output) -> Result {
+    for warning in warnings {
         output.remark(&format!("warning: {warning}"))?;
     }
-    match &args.output {
-        Some(path) => write_file(path, &imported.program),
-        None => output.print(&imported.program),
+    match path {
+        Some(path) => write_file(path, program),
+        None => output.print(program),
     }
 }

@@ -15,6 +15,7 @@ mod calibrate;
 mod cases;
 mod ci;
 mod editors;
+mod imported;
 mod interpreter;
 mod jax;
 mod report;

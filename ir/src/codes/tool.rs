@@ -6,6 +6,8 @@ use super::Code;
 pub const BAD_CONFIGURATION: &str = "SW902";
 /// `not-exported`
 pub const NOT_EXPORTED: &str = "SW903";
+/// `not-imported`
+pub const NOT_IMPORTED: &str = "SW904";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -34,5 +36,20 @@ Triggered by:
 Run the plan from its JSON instead, which says everything that is needed:
 
     shardwise plan tests/programs/renamed-padded.shard --format json",
+    },
+    Code {
+        code: NOT_IMPORTED,
+        name: "not-imported",
+        page: "`import jax` cannot write the program of a function: it has a primitive that is not in \
+            the language, its arguments do not fit it, it raises an exception, or there is no \
+            package `jax`. The message names the line of the function, and what to write instead.
+
+Triggered by a function with
+
+    order = jnp.sort(scores)
+
+Write instead
+
+    largest, _ = jax.lax.top_k(scores, 8)",
     },
 ];

@@ -1,0 +1,217 @@
+"""Walks the equations of a function, and hands each to the module that knows its primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Callable, Optional, Union
+
+import numpy as np
+
+from . import elementwise, lookups, loops, products, rearrange
+from .builder import Builder
+from .dims import Dim
+from .failure import Failure
+from .flatten import Atom, Constant, Equation, Function, Var, reads
+from .graph import Array, Leaf, Node, Split
+
+Rule = Callable[[Builder, Equation, list[Array]], Union[Array, list[Array]]]
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(elementwise.names(), elementwise.convert),
+    **dict.fromkeys(products.REDUCTIONS, products.reduction),
+    **dict.fromkeys(elementwise.IDENTITIES, lambda build, equation, inputs: inputs),
+    "argmax": products.argmax,
+    "broadcast_in_dim": rearrange.broadcast_in_dim,
+    "concatenate": rearrange.concatenate,
+    "cumsum": products.cumsum,
+    "dot_general": products.product,
+    "dynamic_slice": lookups.dynamic_slice,
+    "dynamic_update_slice": lookups.dynamic_update_slice,
+    "expand_dims": rearrange.expand_dims,
+    "gather": lookups.gather,
+    "iota": rearrange.iota,
+    "pad": rearrange.pad,
+    "reshape": rearrange.reshape,
+    "slice": rearrange.slice_,
+    "split": rearrange.split,
+    "squeeze": rearrange.squeeze,
+    "stack": rearrange.stack,
+    "tile": rearrange.tile,
+    "top_k": products.top_k,
+    "transpose": rearrange.transpose,
+}
+
+# Primitives that say how an array is sharded, and which parameter has the sharding.
+CONSTRAINTS = {"sharding_constraint": "sharding", "reshard": "dst_sharding"}
+
+# What to do about primitives that users meet.
+ADVICE = {
+    "conv_general_dilated": "cut the input into patches and multiply: `x.reshape(…) @ kernel`",
+    "while": "write a loop with a fixed number of steps: `jax.lax.scan` or `fori_loop`",
+    "cond": "compute both and choose with `jnp.where`",
+    "sort": "use `jax.lax.top_k`",
+    "scatter-add": "multiply by `jax.nn.one_hot(ids)`",
+    "scatter": "use `jnp.where`, or `jax.lax.dynamic_update_slice` for a cache",
+    "random_seed": "draw outside of the function, and pass the numbers as an argument",
+    "random_bits": "draw outside of the function, and pass the numbers as an argument",
+    "random_wrap": "draw outside of the function, and pass the numbers as an argument",
+    "random_unwrap": "draw outside of the function, and pass the numbers as an argument",
+    "threefry2x32": "draw outside of the function, and pass the numbers as an argument",
+}
+
+
+# Nodes that a constraint is written on; others have a sharding of their own, or in other blocks.
+SHARDED_THEMSELVES = ("call", "infix", "product", "along", "reshape")
+
+
+class Converter:
+    """Converts functions into one program."""
+
+    def __init__(self) -> None:
+        self.build = Builder()
+        self.known: dict[Var, Union[Array, Leaf]] = {}
+        self.constants: dict[str, Any] = {}
+        self.program = self.build.block
+        self._named: dict[str, Dim] = {}
+
+    def run(self, function: Function) -> None:
+        """Adds the statements of a function, whose inputs are known."""
+        count = reads(function)
+        for equation in function.equations:
+            self.build.source, self.build.hint = equation.source, equation.hint
+            results: Sequence[Array]
+            if equation.primitive == "scan":
+                results = loops.scan(self, equation, count)
+            else:
+                results = self._results(equation)
+            for var, array in zip(equation.outputs, results):
+                if array.shape != var.shape:
+                    raise Failure(
+                        f"`{equation.primitive}` was read as {array.shape}, and is {var.shape}",
+                        "this is an error of the importer: please report it",
+                        equation.source,
+                    )
+                self.known[var] = array
+
+    def _results(self, equation: Equation) -> Sequence[Array]:
+        name = equation.primitive
+        inputs = [self.read(atom) for atom in equation.inputs]
+        if name in CONSTRAINTS:
+            return [self.constrained(inputs[0], equation.params[CONSTRAINTS[name]])]
+        if name not in RULES:
+            raise self.build.fail(
+                f"the primitive `{name}` is not in the language",
+                ADVICE.get(name, "compute it outside of the function, and pass the result"),
+            )
+        found = RULES[name](self.build, equation, inputs)
+        return found if isinstance(found, list) else [found]
+
+    # Operands
+
+    def read(self, atom: Atom) -> Array:
+        """The array of a variable or constant."""
+        if isinstance(atom, Constant):
+            return self._constant(atom.value, atom.dtype)
+        known = self.known[atom]
+        if isinstance(known, Leaf):
+            known = self.known[atom] = self.declare(known)
+        return known
+
+    def declare(self, leaf: Leaf) -> Array:
+        """An argument, as a declaration of its block."""
+        axes: list[Optional[Dim]] = []
+        for size, name in zip(leaf.shape, leaf.dims):
+            dim = Dim(size) if size != 1 else None
+            if dim is not None and name is not None:
+                dim = self.named_dim(name, size)
+            axes.append(dim)
+        dims = [dim for dim in axes if dim is not None]
+        node = Node("declared", leaf.role, [], tuple(dims), leaf.dtype, leaf.block)
+        node.hint = leaf.name
+        for dim, split in zip(axes, leaf.sharding or ()):
+            if dim is not None and split is not None:
+                node.sharding[dim] = split
+        leaf.block.body.append(node)
+        return Array(node, tuple(axes), leaf.shape)
+
+    def named_dim(self, name: str, size: int) -> Dim:
+        """The dimension that the user calls so; each has one size."""
+        dim = self._named.setdefault(name, Dim(size))
+        if dim.size != size:
+            raise Failure(
+                f"the dimension `{name}` is {dim.size} in one argument and {size} in another",
+                "give them different names",
+            )
+        dim.hint, dim.is_given = name, True
+        return dim
+
+    def _constant(self, value: Any, of: Any) -> Array:
+        array = np.asarray(value)
+        dtype = self.build.dtype(of)
+        if array.dtype.kind not in "fiub":
+            array = array.astype(np.float32)
+        if array.ndim == 0 or array.size and (array == array.reshape(-1)[0]).all():
+            return self.build.constant(array.reshape(-1)[0], array.shape, dtype)
+        counted = self._counted(array, dtype)
+        return counted if counted is not None else self._captured(value, array, dtype)
+
+    def _counted(self, array: Any, dtype: str) -> Optional[Array]:
+        """0, 1, 2, … along an axis, or the mask of a triangle."""
+        for axis, size in enumerate(array.shape):
+            shape = [size if at == axis else 1 for at in range(array.ndim)]
+            if size > 1 and (array == np.arange(size).reshape(shape)).all():
+                indices = self.build.iota(size)
+                axes = tuple(indices.axes[0] if at == axis else None for at in range(array.ndim))
+                return self.build.cast(Array(indices.node, axes, array.shape), dtype)
+        if array.ndim >= 2 and array.dtype == bool and array.shape[-1] > 1:
+            if (array == np.tri(*array.shape[-2:]).astype(bool)).all() and array.shape[-2] > 1:
+                rows, columns = (self.build.iota(size) for size in array.shape[-2:])
+                before = (None,) * (array.ndim - 2)
+                row = Array(rows.node, (*before, rows.axes[0], None), array.shape)
+                column = Array(columns.node, (*before, None, columns.axes[0]), array.shape)
+                return self.build.infix(">=", row, column, "bool")
+        return None
+
+    def _captured(self, value: Any, array: Any, dtype: str) -> Array:
+        name = f"captured.{len(self.constants) + 1}"
+        self.constants[name] = value
+        self.build.warn(
+            f"an array of shape {list(array.shape)} that the function has captured is the input "
+            f"`{name}`; pass it as an argument to give it a name"
+        )
+        dims = (None,) * array.ndim
+        return self.declare(Leaf(name, "input", array.shape, dtype, dims, None, self.program))
+
+    # Shardings
+
+    def constrained(self, array: Array, sharding: Any) -> Array:
+        """The array in the sharding of a constraint."""
+        wanted = splits(sharding, len(array.shape))
+        if wanted is None:
+            return array
+        array = self.build.filled(array)
+        made = array.node
+        if made.kind not in SHARDED_THEMSELVES or made.sharding:
+            made = self.build.node("call", "identity", [made], made.dims, made.dtype)
+        for dim, split in zip(array.axes, wanted):
+            if dim is not None and split is not None:
+                made.sharding[dim] = split
+        return Array(made, array.axes, array.shape)
+
+
+def splits(sharding: Any, rank: int) -> Optional[tuple[Split, ...]]:
+    """The axes of the mesh for each axis of an array, or `None` if there is no sharding by name."""
+    spec = getattr(sharding, "spec", None)
+    if spec is None:
+        return None
+    found: list[Split] = []
+    for entry in (*spec, *[None] * (rank - len(spec))):
+        if entry is None:
+            found.append(())
+        elif isinstance(entry, str):
+            found.append((entry,))
+        elif isinstance(entry, tuple):
+            found.append(tuple(map(str, entry)))
+        else:
+            found.append(None)
+    return tuple(found)

@@ -1,0 +1,177 @@
+"""Jaxprs with all calls inlined: one list of equations, and one for the body of each loop."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Optional, Union
+
+import jax.dtypes
+import numpy as np
+from jax._src import source_info_util
+from jax.extend.core import Literal
+
+from .failure import Source
+
+# The parameters in which primitives that call a function have it.
+CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+# Primitives with such parameters that are no calls.
+LOOPS = ("scan", "while", "cond")
+
+# The equations of `jnp.logaddexp`, a case of which is `jax.nn.softplus`.
+LOGADDEXP = ["max", "sub", "ne", "add", "abs", "neg", "exp", "log1p", "add", "select_n"]
+
+
+@dataclass(eq=False)
+class Var:
+    """A variable of the inlined function."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass(eq=False)
+class Constant:
+    """A literal, or an array that the function has captured."""
+
+    value: Any
+    dtype: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(np.shape(self.value))
+
+
+Atom = Union[Var, Constant]
+
+
+@dataclass
+class Equation:
+    """A primitive, applied."""
+
+    primitive: str
+    inputs: list[Atom]
+    outputs: list[Var]
+    params: Mapping[str, Any]
+    source: Optional[Source]
+    # The name that the user's line assigns to.
+    hint: Optional[str]
+    body: Optional[Function] = None
+
+
+@dataclass
+class Function:
+    """Equations between inputs and outputs."""
+
+    inputs: list[Var]
+    outputs: list[Atom] = field(default_factory=list)
+    equations: list[Equation] = field(default_factory=list)
+
+
+def flatten(closed: Any) -> Function:
+    """A closed jaxpr with all calls inlined, without equations that nothing reads."""
+    inputs = [_variable(var) for var in closed.jaxpr.invars]
+    function = Function(inputs)
+    consts = [_constant(value) for value in closed.consts]
+    function.outputs = _inline(closed.jaxpr, consts, list(inputs), function.equations, (None, None))
+    drop_unread(function)
+    return function
+
+
+def _constant(value: Any) -> Constant:
+    return Constant(value, jax.dtypes.canonicalize_dtype(np.result_type(value)))
+
+
+def _variable(var: Any) -> Var:
+    return Var(tuple(var.aval.shape), var.aval.dtype)
+
+
+def _inline(
+    jaxpr: Any,
+    consts: Sequence[Atom],
+    arguments: Sequence[Atom],
+    into: list[Equation],
+    outer: tuple[Optional[Source], Optional[str]],
+) -> list[Atom]:
+    """Appends the equations of a jaxpr; its outputs."""
+    known: dict[Any, Atom] = {}
+    known.update(zip(jaxpr.constvars, consts))
+    known.update(zip(jaxpr.invars, arguments))
+
+    def atom(of: Any) -> Atom:
+        if isinstance(of, Literal):
+            return Constant(of.val, getattr(of.aval, "dtype"))
+        return known[of]
+
+    for eqn in jaxpr.eqns:
+        inputs = [atom(of) for of in eqn.invars]
+        place = _place(eqn)
+        source, hint = (place[0] or outer[0], place[1] or (outer[1] if place[0] is None else None))
+        called = _called(eqn)
+        if called is not None:
+            inner, inner_consts = called
+            given = [_constant(value) for value in inner_consts]
+            outputs = _inline(inner, given, inputs, into, (source, hint))
+            known.update(zip(eqn.outvars, outputs))
+            continue
+        created = [_variable(var) for var in eqn.outvars]
+        known.update(zip(eqn.outvars, created))
+        name = "logaddexp" if _is_logaddexp(eqn) else eqn.primitive.name
+        equation = Equation(name, inputs, created, eqn.params, source, hint)
+        if name == "scan":
+            equation.body = flatten(eqn.params["jaxpr"])
+        into.append(equation)
+    return [atom(of) for of in jaxpr.outvars]
+
+
+def _called(eqn: Any) -> Optional[tuple[Any, Sequence[Any]]]:
+    """The jaxpr that an equation calls, with its constants."""
+    if eqn.primitive.name in LOOPS or _is_logaddexp(eqn):
+        return None
+    for name in CALLS:
+        inner = eqn.params.get(name)
+        if hasattr(inner, "eqns") and hasattr(inner, "consts"):
+            return inner.jaxpr, inner.consts
+        if hasattr(inner, "eqns") and not inner.constvars:
+            return inner, []
+    return None
+
+
+def _is_logaddexp(eqn: Any) -> bool:
+    if eqn.primitive.name != "custom_jvp_call" or eqn.params.get("name") != "logaddexp":
+        return False
+    return [it.primitive.name for it in eqn.params["call_jaxpr"].eqns] == LOGADDEXP
+
+
+def _place(eqn: Any) -> tuple[Optional[Source], Optional[str]]:
+    """The user's line that an equation comes from, and the name that this line assigns to."""
+    frame = source_info_util.user_frame(eqn.source_info.traceback)
+    if frame is None:
+        return None, None
+    line = linecache.getline(frame.file_name, frame.start_line)
+    assigned = re.match(r"\s*([A-Za-z]\w*)\s*=(?!=)", line)
+    return Source(frame.file_name, frame.start_line), assigned.group(1) if assigned else None
+
+
+def drop_unread(function: Function) -> None:
+    """Removes equations whose results nothing reads; of loops, also what they collect unread."""
+    read = {atom for atom in function.outputs if isinstance(atom, Var)}
+    kept = []
+    for equation in reversed(function.equations):
+        if not any(var in read for var in equation.outputs):
+            continue
+        read.update(atom for atom in equation.inputs if isinstance(atom, Var))
+        kept.append(equation)
+    function.equations = kept[::-1]
+
+
+def reads(function: Function) -> dict[Var, int]:
+    """How often each variable is read in a function, and by its outputs; loops read once."""
+    count: dict[Var, int] = {}
+    atoms = [atom for equation in function.equations for atom in equation.inputs]
+    for atom in [*atoms, *function.outputs]:
+        if isinstance(atom, Var):
+            count[atom] = count.get(atom, 0) + 1
+    return count

@@ -1,0 +1,299 @@
+"""Primitives that move elements: views where they can be, since dimensions have no order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .builder import Builder
+from .dims import Dim, same_dim
+from .flatten import Equation
+from .graph import Array, Node
+
+
+def transpose(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
+    """Another view."""
+    (x,), order = inputs, [int(it) for it in equation.params["permutation"]]
+    return Array(x.node, tuple(x.axes[it] for it in order), tuple(x.shape[it] for it in order))
+
+
+def broadcast_in_dim(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
+    """A view that lacks the new axes."""
+    x, shape = inputs[0], equation.outputs[0].shape
+    axes: list[object] = [None] * len(shape)
+    for axis, to in enumerate(equation.params["broadcast_dimensions"]):
+        if x.shape[axis] == shape[int(to)]:
+            axes[int(to)] = x.axes[axis]
+    return Array(x.node, tuple(axes), shape)  # type: ignore[arg-type]
+
+
+def squeeze(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
+    """A view without axes of length one."""
+    array = inputs[0]
+    for axis in sorted((int(it) for it in equation.params["dimensions"]), reverse=True):
+        array = build.dropped(array, axis)
+    return array
+
+
+def expand_dims(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
+    """A view with further axes of length one."""
+    array = inputs[0]
+    for axis in sorted(int(it) for it in equation.params["dimensions"]):
+        array = build.unit(array, axis)
+    return array
+
+
+# Reshapes
+
+
+def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """Axes of both shapes in the smallest groups that have the same elements."""
+    groups, i, j = [], 0, 0
+    while i < len(old) or j < len(new):
+        mine, others = ([i] if i < len(old) else []), ([j] if j < len(new) else [])
+        i, j = i + len(mine), j + len(others)
+        sizes = [math.prod(old[it] for it in mine), math.prod(new[it] for it in others)]
+        while sizes[0] != sizes[1]:
+            if sizes[0] < sizes[1]:
+                mine.append(i)
+                sizes[0] *= old[i]
+                i += 1
+            else:
+                others.append(j)
+                sizes[1] *= new[j]
+                j += 1
+        groups.append((mine, others))
+    return groups
+
+
+def reshape(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
+    """Dimensions split into factors, or merged from them."""
+    if equation.params.get("dimensions") is not None:
+        raise build.fail("`reshape` with an order of axes is not supported", "transpose first")
+    return reshaped(build, inputs[0], equation.outputs[0].shape)
+
+
+def reshaped(build: Builder, array: Array, shape: Sequence[int]) -> Array:
+    """The array in another shape of as many elements."""
+    if 0 in shape:
+        raise build.fail("an array has no elements", "use sizes above zero")
+    long = [axis for axis, size in enumerate(array.shape) if size != 1]
+    for axis in [axis for axis, size in enumerate(array.shape) if size == 1]:
+        if array.axes[axis] is not None:
+            dropped = build.dropped(array, axis)
+            array = build.unit(dropped, axis)
+    array = Array(
+        array.node, tuple(array.axes[it] for it in long), tuple(array.shape[it] for it in long)
+    )
+    new = [size for size in shape if size != 1]
+    axes: list[object] = []
+    for mine, others in _groups(array.shape, new):
+        if all(array.axes[it] is None for it in mine):
+            axes += [None] * len(others)
+            continue
+        if len(mine) == 1 == len(others):
+            axes.append(array.axes[mine[0]])
+            continue
+        array = build.fill(array, mine)
+        array, dims = _regrouped(build, array, mine, [new[it] for it in others])
+        axes += dims
+    found = iter(axes)
+    full = tuple(next(found) if size != 1 else None for size in shape)
+    return Array(array.node, full, tuple(shape))  # type: ignore[arg-type]
+
+
+def _regrouped(
+    build: Builder, array: Array, mine: Sequence[int], sizes: Sequence[int]
+) -> tuple[Array, list[Dim]]:
+    """Merges axes, then splits the product; the dimensions that it is split into."""
+    old = [dim for it in mine if (dim := array.axes[it]) is not None]
+    node = array.node
+    whole = old[0].root if len(old) == 1 else _product_of(build, old)
+    if len(old) > 1:
+        node = _reshape(build, node, old, [whole])
+    if len(sizes) == 1:
+        return Array(node, array.axes, array.shape), [whole]
+    whole, node = _with_factors(build, whole, node, sizes)
+    parts = [it.root for it in whole.factors]
+    node = _reshape(build, node, [whole], parts)
+    return Array(node, array.axes, array.shape), parts
+
+
+def _reshape(build: Builder, node: Node, old: Sequence[Dim], new: Sequence[Dim]) -> Node:
+    left = [dim for dim in node.dims if not any(same_dim(dim, it) for it in old)]
+    place = next(at for at, dim in enumerate(node.dims) if any(same_dim(dim, it) for it in old))
+    before = [dim for dim in node.dims[:place] if any(same_dim(dim, it) for it in left)]
+    after = [dim for dim in left if dim not in before]
+    return build.node("reshape", "reshape", [node], [*before, *new, *after], node.dtype)
+
+
+def _product_of(build: Builder, factors: Sequence[Dim]) -> Dim:
+    """The dimension that is the product of others."""
+    for known in build.merged:
+        parts = known.root.factors
+        if len(parts) == len(factors) and all(map(same_dim, parts, factors)):
+            return known.root
+    whole = Dim(math.prod(dim.size for dim in factors))
+    whole.factors = tuple(dim.root for dim in factors)
+    build.merged.append(whole)
+    return whole
+
+
+def _with_factors(build: Builder, dim: Dim, node: Node, sizes: Sequence[int]) -> tuple[Dim, Node]:
+    """A dimension with factors of these sizes, none of which the node has: itself, or another
+    name of it."""
+    dim = dim.root
+    others = [it for it in node.dims if not same_dim(it, dim)]
+    if not dim.factors:
+        dim.factors = tuple(Dim(size) for size in sizes)
+    fits = [it.size for it in dim.factors] == list(sizes)
+    if fits and not any(same_dim(it, other) for it in dim.factors for other in others):
+        return dim, node
+    view = Array(node, (dim,), (dim.size,))
+    renamed = Dim(dim.size)
+    renamed.factors = tuple(Dim(size) for size in sizes)
+    for known in dim.root._aliases:
+        known = known.root
+        if [it.size for it in known.factors] == list(sizes) and not node.has(known):
+            if not any(same_dim(it, other) for it in known.factors for other in others):
+                renamed = known
+                break
+    else:
+        dim.root._aliases.append(renamed)
+    return renamed, build.renamed(view, [(dim, renamed)]).node
+
+
+# Parts
+
+
+def window(build: Builder, array: Array, axis: int, start: int, size: int) -> Array:
+    """`size` elements along an axis, from `start` on."""
+    if size == array.shape[axis]:
+        return array
+    shape = array.shape[:axis] + (size,) + array.shape[axis + 1 :]
+    if array.axes[axis] is None:
+        return Array(array.node, array.axes, shape)
+    part = build.along("slice", array, axis, Dim(size), [start])
+    if size != 1:
+        return part
+    return build.unit(build.dropped(part, axis), axis)
+
+
+def slice_(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
+    """Parts along each axis; of strides, one place of each group."""
+    array = inputs[0]
+    starts, limits = equation.params["start_indices"], equation.params["limit_indices"]
+    strides = equation.params["strides"] or [1] * len(starts)
+    for axis, (start, limit, stride) in enumerate(zip(starts, limits, strides)):
+        if stride == 1:
+            array = window(build, array, axis, int(start), int(limit) - int(start))
+        else:
+            array = _strided(build, array, axis, int(start), int(limit), int(stride))
+    return array
+
+
+def _strided(build: Builder, array: Array, axis: int, start: int, limit: int, stride: int) -> Array:
+    size = array.shape[axis]
+    count = -(-(limit - start) // stride)
+    if size % stride or start >= stride or count != size // stride:
+        raise build.fail(
+            f"a slice with a step of {stride} that leaves out a part of the axis is not supported",
+            f"slice without a step first, to a multiple of {stride}",
+        )
+    shape = array.shape[:axis] + (count, stride) + array.shape[axis + 1 :]
+    part = window(build, reshaped(build, array, shape), axis + 1, start, 1)
+    return build.dropped(part, axis + 1)
+
+
+def split(build: Builder, equation: Equation, inputs: list[Array]) -> list[Array]:
+    """Parts of these sizes, one after another."""
+    axis, start, parts = int(equation.params["axis"]), 0, []
+    for size in map(int, equation.params["sizes"]):
+        parts.append(window(build, inputs[0], axis, start, size))
+        start += size
+    return parts
+
+
+def concatenate(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
+    """Arrays one after another along an axis."""
+    return joined(build, inputs, int(equation.params["dimension"]), equation.outputs[0].shape)
+
+
+def stack(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
+    """Arrays beside each other along a new axis."""
+    axis = int(equation.params["axis"]) % len(equation.outputs[0].shape)
+    units = [build.unit(array, axis) for array in inputs]
+    return joined(build, units, axis, equation.outputs[0].shape)
+
+
+def joined(build: Builder, arrays: Sequence[Array], axis: int, shape: tuple[int, ...]) -> Array:
+    """The concatenation: all operands have all dimensions of the others."""
+    result = Dim(shape[axis])
+    parts = [build.fill(array, [axis]) for array in arrays]
+    wanted: dict[int, Dim] = {}
+    for at in range(len(shape)):
+        if at == axis:
+            continue
+        for place, part in enumerate(parts):
+            own = part.axes[at]
+            if own is None:
+                continue
+            wanted.setdefault(at, own)
+            parts[place] = build.with_axes(part, {at: wanted[at]})
+    # A part may have the dimension of another part's axis as its own: then it has another name.
+    for place, part in enumerate(parts):
+        part = build.with_axes(part, wanted)
+        own = part.axes[axis]
+        assert own is not None
+        if any(same_dim(own, dim) for dim in wanted.values()):
+            part = build.renamed(part, [(own, own.alias([*part.node.dims, *wanted.values()]))])
+        parts[place] = part
+    sources = [dim for part in parts if (dim := part.axes[axis]) is not None]
+    axes = tuple(result if at == axis else wanted.get(at) for at in range(len(shape)))
+    dims = [dim for dim in axes if dim is not None]
+    node = build.node(
+        "along", "concat", [it.node for it in parts], dims, parts[0].dtype, sources, [result]
+    )
+    return Array(node, axes, shape)
+
+
+def tile(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
+    """Copies one after another along axes."""
+    array, repeats = inputs[0], [int(it) for it in equation.params["reps"]]
+    for axis, count in enumerate(repeats):
+        if count != 1:
+            shape = array.shape
+            unit = build.unit(array, axis)
+            view = Array(unit.node, unit.axes, shape[:axis] + (count,) + shape[axis:])
+            merged = shape[:axis] + (count * shape[axis],) + shape[axis + 1 :]
+            array = reshaped(build, view, merged)
+    return array
+
+
+def pad(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
+    """Zeros around an array."""
+    array, value = inputs
+    if not value.node.is_number or value.node.number != 0:
+        raise build.fail("`pad` with anything but zeros is not in the language", "pad with zeros")
+    for axis, (low, high, inner) in enumerate(equation.params["padding_config"]):
+        if int(inner):
+            raise build.fail("`pad` between elements is not in the language", "leave it out")
+        if int(low) < 0 or int(high) < 0:
+            start, end = max(-int(low), 0), array.shape[axis] - max(-int(high), 0)
+            array = window(build, array, axis, start, end - start)
+        low, high = max(int(low), 0), max(int(high), 0)
+        if low or high:
+            array = build.fill(array, [axis])
+            array = build.along("pad", array, axis, Dim(array.shape[axis] + low + high), [low])
+    return array
+
+
+def iota(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
+    """The indices along one axis of a shape."""
+    shape, axis = equation.outputs[0].shape, int(equation.params["dimension"])
+    dtype = build.dtype(equation.outputs[0].dtype)
+    if shape[axis] == 1:
+        return build.constant(0, shape, dtype)
+    indices = build.iota(shape[axis])
+    axes = tuple(indices.axes[0] if at == axis else None for at in range(len(shape)))
+    return build.cast(Array(indices.node, axes, shape), dtype)

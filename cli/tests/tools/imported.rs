@@ -1,0 +1,160 @@
+//! `import jax`: functions in JAX, imported, planned, exported to JAX again and run on four virtual
+//! devices, compared with the functions themselves on the same numbers.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{SHARDWISE, blocks, empty_folder, path_with_binary, root, run_page, text};
+use crate::require;
+
+/// Whole models; each file has a function `forward`, and one that returns `example` arguments.
+const MODELS: [&str; 15] = [
+    "bert", "clip", "decode", "dlrm", "gemma2", "gpt2", "int8", "llama", "lora", "mamba", "mixer",
+    "mixtral", "mlp", "t5", "vit",
+];
+
+fn folder() -> PathBuf {
+    root().join("cli/tests/tools/imported")
+}
+
+/// Imports, verifies and exports a function; its case for `run_imported.py`.
+fn written(scratch: &Path, file: &str, function: &str, arguments: &str) -> String {
+    let target = format!("{}:{function}", folder().join(file).with_extension("py").display());
+    let script = format!(
+        "set -e
+        shardwise import jax '{target}' --args '{arguments}' --mesh 'X=2, Y=2' \
+            -o {file}_{function}.shard
+        shardwise verify {file}_{function}.shard
+        shardwise export jax {file}_{function}.shard -o {file}_{function}.py"
+    );
+    let output = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(scratch)
+        .env("PATH", path_with_binary())
+        .output()
+        .expect("a shell starts");
+    let errors = text(&output.stderr);
+    assert!(output.status.success(), "{file}:{function}: {errors}{}", text(&output.stdout));
+    format!("{target}={arguments}")
+}
+
+/// Compares what was written with the functions.
+fn assert_equal(scratch: &Path, cases: &[String]) {
+    let output = Command::new("python3")
+        .arg(root().join("cli/python/run_imported.py"))
+        .arg(scratch)
+        .args(cases)
+        .env("JAX_PLATFORMS", "cpu")
+        .env("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .expect("python starts");
+    let log = text(&output.stdout);
+    let wrong: Vec<&str> = log.lines().filter(|line| !line.starts_with("equal ")).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(output.status.success(), "run `pip install jax==0.10.2`: {}", text(&output.stderr));
+    assert_eq!(log.lines().count(), cases.len());
+}
+
+#[test]
+fn imported_models_compute_what_their_functions_compute() {
+    require(&["python3"]);
+    let scratch = empty_folder("imported-models");
+    let cases = MODELS.map(|model| written(&scratch, model, "forward", "*example()"));
+    assert_equal(&scratch, &cases);
+}
+
+#[test]
+fn imported_parts_compute_what_their_functions_compute() {
+    require(&["python3"]);
+    let scratch = empty_folder("imported-parts");
+    let source = std::fs::read_to_string(folder().join("parts.py")).expect("the file is there");
+    let (_, entries) = source.split_once("\nCASES = {\n").expect("it has cases");
+    let names = entries.lines().filter_map(|line| line.trim().split('"').nth(1));
+    let case = |name| written(&scratch, "parts", name, &format!("*CASES[\"{name}\"]"));
+    let cases: Vec<String> =
+        names.filter(|name| source.contains(&format!("\ndef {name}("))).map(case).collect();
+    assert!(cases.len() >= 29, "{}", cases.len());
+    assert_equal(&scratch, &cases);
+}
+
+#[test]
+fn the_page_shows_what_is_printed_and_the_file_it_imports() {
+    require(&["python3"]);
+    let page = "compiler/docs/import-jax.md";
+    let shown = blocks(&std::fs::read_to_string(root().join(page)).expect("the page is there"));
+    let source = std::fs::read_to_string(folder().join("decoder.py")).expect("the file is there");
+    let is_source = |block: &&(String, String)| block.0 == "python";
+    assert_eq!(
+        shown.iter().find(is_source).map(|block| block.1.trim_end()),
+        Some(source.trim_end())
+    );
+    assert_eq!(run_page(page, &root()), 3);
+}
+
+#[test]
+fn the_importer_is_typed() {
+    require(&["mypy"]);
+    let output = Command::new("mypy")
+        .args(["--strict", "--no-incremental", "cli/python/from_jax"])
+        .current_dir(root())
+        .output()
+        .expect("mypy starts");
+    assert!(text(&output.stdout).starts_with("Success"), "{}", text(&output.stdout));
+}
+
+/// Functions of `mistakes.py`, their arguments, and what the error says.
+const MISTAKES: [(&str, &str, &[&str]); 12] = [
+    ("sorted_rows", "f32[8, 4]", &["mistakes.py:12: the primitive `sort`", "`jax.lax.top_k`"]),
+    ("truncated", "f32[8, 4]", &["mistakes.py:16: a conversion of floats", "`jnp.round"]),
+    ("endless", "f32[8, 4]", &["mistakes.py:20: the primitive `while`", "`jax.lax.scan`"]),
+    ("noisy", "f32[8, 4]", &["mistakes.py:24: the primitive `random_", "pass the numbers"]),
+    ("convolved", "f32[1, 8, 8, 3], f32[3, 3, 3, 4]", &["`conv_general_dilated`", "patches"]),
+    ("raising", "f32[8, 4]", &["mistakes.py:38: ", "ValueError: too cold"]),
+    ("raising", "f32[8, 4], 1", &["do not fit `raising(x)`: too many"]),
+    ("product", "f32[8, 4], f32[5, 8]", &["mistakes.py:42: ", "got (4,) and (5,)"]),
+    ("product", "f32[B:8, D], f32[4, 8]", &["`D` has no size; write `D:128`"]),
+    ("product", "f32[B:8, D:4], f32[B:4, 8]", &["`B` is 8 in one argument and 4 in another"]),
+    ("product", "weights(), f32[4, 8]", &["name 'weights' is not defined"]),
+    ("missing", "", &["has no function `missing`", "it has convolved, endless"]),
+];
+
+#[test]
+fn mistakes_say_what_is_wrong_and_what_to_do() {
+    require(&["python3"]);
+    for (function, arguments, expected) in MISTAKES {
+        let output = Command::new(SHARDWISE)
+            .args(["import", "jax", &format!("mistakes.py:{function}"), "--args", arguments])
+            .current_dir(folder())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .output()
+            .expect("shardwise starts");
+        let error = text(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{error}");
+        for part in expected.iter().chain(&["SW904", "\n  help: "]) {
+            assert!(error.contains(part), "{function}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_python_without_jax_is_an_error_that_says_what_to_install() {
+    require(&["python3"]);
+    let scratch = empty_folder("imported-without-jax");
+    let made = Command::new("python3")
+        .args(["-m", "venv", "--without-pip"])
+        .arg(scratch.join("environment"))
+        .status()
+        .expect("python starts");
+    assert!(made.success());
+    let output = Command::new(SHARDWISE)
+        .args(["import", "jax", "mlp.py:forward", "--args", "*example()"])
+        .current_dir(folder())
+        .env("SHARDWISE_PYTHON", scratch.join("environment/bin/python"))
+        .env_remove("PYTHONPATH")
+        .output()
+        .expect("shardwise starts");
+    let error = text(&output.stderr);
+    assert!(error.contains("has no package `jax`"), "{error}");
+    assert!(error.contains("pip install shardwise[jax]"), "{error}");
+}

@@ -1,0 +1,42 @@
+"""Functions that cannot be imported, each for a reason of its own."""
+
+import jax
+import jax.numpy as jnp
+
+# The lines of these functions are in the errors that a test expects.
+TOO_COLD = True
+
+
+def sorted_rows(x):
+    x = jnp.sin(x)
+    return jnp.sort(x)
+
+
+def truncated(x):
+    return x.astype(jnp.int32)
+
+
+def endless(x):
+    return jax.lax.while_loop(lambda c: c.sum() < 3, lambda c: c + 1.0, x)
+
+
+def noisy(x):
+    return x + jax.random.normal(jax.random.key(0), x.shape)
+
+
+def convolved(x, kernel):
+    return jax.lax.conv_general_dilated(
+        x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+
+
+def raising(x):
+    return helper(x)
+
+
+def helper(x):
+    raise ValueError("too cold")
+
+
+def product(x, w):
+    return x @ w

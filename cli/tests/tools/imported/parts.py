@@ -1,0 +1,218 @@
+"""Small functions, each with what one model or another has; `CASES` are their arguments."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def draw(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def ids(limit, *shape):
+    return np.random.default_rng(7).integers(0, limit, shape).astype(np.int32)
+
+
+def square_matrix(w):
+    """One dimension twice, in both orders."""
+    return w + w.T + jnp.diag(jnp.ones(w.shape[0])) @ w @ w
+
+
+def outer(x):
+    return x[:, :, None] * x[:, None, :] - jnp.einsum("bd,be->bed", x, x)
+
+
+def gram(x):
+    return (x @ x.T) @ (x @ x.T).T
+
+
+def strided(x):
+    return x[:, ::2] * x[:, 1::2]
+
+
+def interleaved_rotary(x):
+    """Pairs side by side, as GPT-J rotates them."""
+    even, odd = x[..., ::2], x[..., 1::2]
+    angle = jnp.arange(x.shape[1])[:, None] / 100 ** (jnp.arange(even.shape[-1]) / 4)
+    a = even * jnp.cos(angle) - odd * jnp.sin(angle)
+    b = odd * jnp.cos(angle) + even * jnp.sin(angle)
+    return jnp.stack([a, b], axis=-1).reshape(x.shape)
+
+
+def picked(x, labels):
+    """The same elements by indices of rows, and along an axis."""
+    rows = jnp.arange(x.shape[0])
+    return x[rows, labels] + jnp.take_along_axis(x, labels[:, None], axis=1)[:, 0]
+
+
+def best(x):
+    return jnp.argmax(x, axis=-1), jax.lax.top_k(x, 3), x.min(axis=0)
+
+
+def running(x):
+    return jnp.cumsum(x, axis=1) + jax.lax.cumsum(x, axis=0, reverse=True)
+
+
+def recurrent(w, x):
+    """A recurrent network: carries and what steps collect."""
+
+    def step(carry, x):
+        h, total = carry
+        h = jnp.tanh(x + h @ w)
+        return (h, total + h.sum()), (h, h * total)
+
+    start = jnp.zeros((x.shape[1], x.shape[2])), 0.0
+    (h, total), (hs, others) = jax.lax.scan(step, start, x)
+    return h, total, hs, others
+
+
+def swapped(x, y):
+    """Carries that trade places, and are read after the loop as before it."""
+    a, b = jax.lax.fori_loop(0, 3, lambda i, c: (c[1] * 0.5, c[0] + c[1]), (x, y))
+    return a + x, b - y
+
+
+def counted(x):
+    return jax.lax.fori_loop(1, 5, lambda i, h: h * 0.5 + i, x)
+
+
+def nested(params, x):
+    """Layers in groups, as of local and global attention."""
+
+    def inner(x, w):
+        return jnp.tanh(x @ w), None
+
+    def outer_layer(x, group):
+        x, _ = jax.lax.scan(inner, x, group["inner"])
+        return x + x @ group["outer"], None
+
+    return jax.lax.scan(outer_layer, x, params)[0]
+
+
+def collected_layers(params, x):
+    """Layers whose activations all leave the loop."""
+
+    def layer(x, w):
+        x = jnp.tanh(x @ w)
+        return x, x.mean(axis=-1)
+
+    return jax.lax.scan(layer, x, params)
+
+
+def whole_sequence(x, w):
+    """Each step reads its own element and all of them."""
+
+    def step(h, row):
+        return h + jax.nn.softmax(x @ row) @ x @ w, row.sum()
+
+    return jax.lax.scan(step, jnp.zeros(x.shape[1]), x)
+
+
+def tied_layers(w, x):
+    """A stack of weights that is read in two loops."""
+    body = lambda x, w: (jnp.tanh(x @ w), None)
+    x, _ = jax.lax.scan(body, x, w)
+    return jax.lax.scan(body, x, w)[0]
+
+
+def conditions(x, y):
+    is_in = (x > 0) & (y < 0.5) | ~(x >= y)
+    return jnp.where(is_in, x, -y) + jnp.sign(x) + jnp.clip(y, -0.5, 0.5) + jnp.maximum(0.1, x)
+
+
+def powers(x):
+    x = jnp.abs(x) + 0.5
+    return x**3 + x**-2 + x**1.5 + jnp.log1p(x) + jnp.exp2(x) + 2.0**x + jnp.expm1(x) + 1 / x
+
+
+def activations(x):
+    ours = 0.5 * x * (1 + jnp.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    return ours + jax.nn.gelu(x) + jax.nn.silu(x) + jax.nn.softplus(x) + jax.nn.elu(x)
+
+
+def norms(x, scale):
+    """Norms of different epsilons, of which the language has one."""
+    mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    wide = (x - mean) / jnp.sqrt(variance + 1e-1)
+    close = (x - mean) * jax.lax.rsqrt(variance + 1e-6)
+    return wide * scale + close + x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 0.5)
+
+
+def entropies(logits):
+    p = jax.nn.softmax(logits, axis=0)
+    return -(p * jax.nn.log_softmax(logits, axis=0)).sum(0), jax.nn.logsumexp(logits, axis=(0, 1))
+
+
+def padded(x):
+    return jnp.pad(x, ((1, 2), (0, 3))) @ jnp.pad(x, ((1, 2), (0, 3))).T
+
+
+def joined(x, y):
+    wide = jnp.concatenate([x, y, jnp.ones((x.shape[0], 2))], axis=1)
+    return jnp.concatenate([wide, wide[:1] * 2], axis=0)
+
+
+def groups(x):
+    """Split, regrouped in another way, and merged again."""
+    x = x.reshape(4, 6, 5).transpose(2, 0, 1).reshape(5, 3, 8)
+    return x.sum(axis=1), x.reshape(-1)
+
+
+def captured(x):
+    table = np.linspace(0, 1, 24, dtype=np.float32).reshape(4, 6)
+    return x @ table + np.arange(6, dtype=np.float32)
+
+
+def repeated(k):
+    """Heads of keys repeated for each group of queries."""
+    return jnp.repeat(k, 3, axis=1) * 2, jnp.tile(k, (1, 2))
+
+
+def window(x, at):
+    return jax.lax.dynamic_slice_in_dim(x, at, 3, axis=1), x[:, at], x[at]
+
+
+def one_sized(x):
+    return x[:, :1] + x[:, None, 0], x.sum(axis=0, keepdims=True)
+
+
+def checkpointed(w, x):
+    block = jax.checkpoint(lambda x, w: (jax.nn.relu(x @ w), None))
+    return jax.lax.scan(block, x, w)[0]
+
+
+def constants(x):
+    return jnp.zeros_like(x), jnp.full((3,), 2.0), x, x
+
+
+CASES = {
+    "square_matrix": (draw(6, 6),),
+    "outer": (draw(3, 5),),
+    "gram": (draw(4, 5),),
+    "strided": (draw(3, 8),),
+    "interleaved_rotary": (draw(2, 5, 8),),
+    "picked": (draw(4, 6), ids(6, 4)),
+    "best": (draw(4, 6),),
+    "running": (draw(4, 6),),
+    "recurrent": (draw(4, 4), draw(6, 3, 4, seed=1)),
+    "swapped": (draw(3, 4), draw(3, 4, seed=1)),
+    "counted": (draw(3, 4),),
+    "nested": ({"inner": draw(2, 3, 4, 4), "outer": draw(2, 4, 4)}, draw(5, 4)),
+    "collected_layers": (draw(3, 4, 4), draw(5, 4)),
+    "whole_sequence": (draw(5, 4), draw(4, 4)),
+    "tied_layers": (draw(3, 4, 4), draw(5, 4)),
+    "conditions": (draw(4, 6), draw(4, 6, seed=1)),
+    "powers": (draw(4, 6),),
+    "activations": (draw(4, 6),),
+    "norms": (draw(4, 6), draw(6)),
+    "entropies": (draw(4, 6),),
+    "padded": (draw(4, 6),),
+    "joined": (draw(4, 6), draw(4, 3)),
+    "groups": (draw(24, 5),),
+    "captured": (draw(3, 4),),
+    "repeated": (draw(4, 2),),
+    "window": (draw(5, 6), jnp.int32(2)),
+    "one_sized": (draw(5, 6),),
+    "checkpointed": (draw(3, 4, 4), draw(5, 4)),
+    "constants": (draw(5, 6),),
+}
