@@ -47,6 +47,8 @@ CONSTRAINTS = {"sharding_constraint": "sharding", "reshard": "dst_sharding"}
 # What to do about primitives that users meet.
 ADVICE = {
     "conv_general_dilated": "cut the input into patches and multiply: `x.reshape(…) @ kernel`",
+    "shard_map": "import the function without it, which says what the whole mesh computes",
+    "pallas_call": "import the function that the kernel computes, in `jnp`",
     "while": "write a loop with a fixed number of steps: `jax.lax.scan` or `fori_loop`",
     "cond": "compute both and choose with `jnp.where`",
     "sort": "use `jax.lax.top_k`",

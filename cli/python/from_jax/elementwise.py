@@ -100,6 +100,9 @@ def _compared(build: Builder, sign: str, inputs: list[Array], shape: tuple[int, 
     if inputs[0].node.is_number:
         flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
         return _compared(build, flipped.get(sign, sign), inputs[::-1], shape)
+    mask = fold.converted_mask(inputs[0]) if sign == "!=" and _is(inputs[1], 0) else None
+    if mask is not None and mask.shape == shape:
+        return mask
     return build.elementwise("infix", sign, inputs, shape, "bool")
 
 
@@ -152,7 +155,8 @@ def _convert_type(build: Builder, equation: Equation, inputs: list[Array], dtype
             "round first: `jnp.round(x).astype(…)`",
         )
     if dtype == "bool" and x.dtype != "bool":
-        return build.infix("!=", x, build.constant(0, x.shape, x.dtype), "bool")
+        zero = build.constant(0, x.shape, x.dtype)
+        return _compared(build, "!=", [x, zero], equation.outputs[0].shape)
     return fold.converted(build, x, dtype) or build.cast(x, dtype)
 
 

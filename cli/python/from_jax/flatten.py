@@ -17,8 +17,12 @@ from .failure import Source
 
 # The parameters in which primitives that call a function have it.
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
-# Primitives with such parameters that are no calls.
-LOOPS = ("scan", "while", "cond")
+# Primitives that call a function once, on all of their operands. Others have functions, too, and do
+# something else with them: `shard_map`, `pallas_call`, `while`.
+INLINED = (
+    "jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call",
+    "custom_vjp_call_jaxpr", "remat", "remat2", "checkpoint",
+)  # fmt: skip
 
 # The equations of `jnp.logaddexp`, a case of which is `jax.nn.softplus`.
 LOGADDEXP = ["max", "sub", "ne", "add", "abs", "neg", "exp", "log1p", "add", "select_n"]
@@ -128,7 +132,7 @@ def _inline(
 
 def _called(eqn: Any) -> Optional[tuple[Any, Sequence[Any]]]:
     """The jaxpr that an equation calls, with its constants."""
-    if eqn.primitive.name in LOOPS or _is_logaddexp(eqn):
+    if eqn.primitive.name not in INLINED or _is_logaddexp(eqn):
         return None
     for name in CALLS:
         inner = eqn.params.get(name)
@@ -147,9 +151,12 @@ def _is_logaddexp(eqn: Any) -> bool:
 
 def _place(eqn: Any) -> tuple[Optional[Source], Optional[str]]:
     """The user's line that an equation comes from, and the name that this line assigns to."""
-    frame = source_info_util.user_frame(eqn.source_info.traceback)
-    if frame is None:
+    frames = list(source_info_util.user_frames(eqn.source_info.traceback))
+    # Lines of a framework say less than the user's own that called them.
+    own = [frame for frame in frames if "site-packages" not in frame.file_name]
+    if not own:
         return None, None
+    frame = own[0]
     line = linecache.getline(frame.file_name, frame.start_line)
     assigned = re.match(r"\s*([A-Za-z]\w*)\s*=(?!=)", line)
     return Source(frame.file_name, frame.start_line), assigned.group(1) if assigned else None

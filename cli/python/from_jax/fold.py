@@ -194,18 +194,60 @@ def _normalised(node: Node, deviation: Node) -> Optional[tuple[str, Node, Sequen
     if not _is(deviation, "infix", "+"):
         return None
     for mean, epsilon in (deviation.arguments, deviation.arguments[::-1]):
-        if not (_near(epsilon, EPSILON) and _is(mean, "along", "mean")):
+        if not _near(epsilon, EPSILON):
+            continue
+        of_variance = _variance(mean)
+        if of_variance is not None and _is(node, "infix", "-"):
+            x, centre = node.arguments
+            is_mean = _is(centre, "along", "mean") and same(centre.arguments[0], x)
+            if is_mean and same(x, of_variance[0]) and _same_sources(centre, of_variance[1]):
+                return "layernorm", x, of_variance[1]
+        if not _is(mean, "along", "mean"):
             continue
         base = _squared(mean.arguments[0])
         if base is None or not same(base, node):
             continue
         if _is(node, "infix", "-") and _is(node.arguments[1], "along", "mean"):
             x, centre = node.arguments
-            dims = centre.sources
-            is_along = len(dims) == len(mean.sources) and all(map(same_dim, dims, mean.sources))
-            if is_along and same(centre.arguments[0], x):
+            if _same_sources(centre, mean.sources) and same(centre.arguments[0], x):
                 return "layernorm", x, mean.sources
         return "rmsnorm", node, mean.sources
+    return None
+
+
+def _variance(node: Node) -> Optional[tuple[Node, Sequence[Dim]]]:
+    """`x` and the dimensions of `mean(x^2) - mean(x)^2`, which is not below zero."""
+    if _is(node, "call", "relu"):
+        node = node.arguments[0]
+    if not (_is(node, "infix", "-") and _is(node.arguments[0], "along", "mean")):
+        return None
+    of_squares, squared = node.arguments
+    x, mean = _squared(of_squares.arguments[0]), _squared(squared)
+    if x is None or mean is None or not _is(mean, "along", "mean"):
+        return None
+    return (
+        (x, mean.sources)
+        if same(mean.arguments[0], x) and _same_sources(mean, of_squares.sources)
+        else None
+    )
+
+
+def _same_sources(node: Node, dims: Sequence[Dim]) -> bool:
+    return len(node.sources) == len(dims) and all(map(same_dim, node.sources, dims))
+
+
+def _scaled_norm(build: Builder, array: Array) -> Optional[Array]:
+    """`x * (rsqrt(variance) * scale)` as the norm, scaled."""
+    for x, factors in (array.node.arguments, array.node.arguments[::-1]):
+        if not _is(factors, "infix", "*"):
+            continue
+        for root, scale in (factors.arguments, factors.arguments[::-1]):
+            found = _normalised(x, root.arguments[0]) if _is(root, "call", "rsqrt") else None
+            if found is not None:
+                name, of, dims = found
+                norm = build.node("along", name, [of], of.dims, array.dtype, sources=dims)
+                made = build.node("infix", "*", [norm, scale], array.node.dims, array.dtype)
+                return Array(made, array.axes, array.shape)
     return None
 
 
@@ -283,7 +325,7 @@ def _silu(build: Builder, array: Array) -> Optional[Array]:
 
 RULES = {
     "/": (_softmax, _mean, _norm),
-    "*": (_norm, _gelu, _silu),
+    "*": (_norm, _scaled_norm, _gelu, _silu),
     "+": (_with_shift,),
     "-": (_with_shift,),
 }
@@ -312,6 +354,15 @@ def converted(build: Builder, array: Array, dtype: str) -> Optional[Array]:
         return None
     made = build.node("along", node.name, [of], node.dims, dtype, sources=node.sources)
     return Array(made, array.axes, array.shape)
+
+
+def converted_mask(array: Array) -> Optional[Array]:
+    """The mask that was converted to numbers, which a comparison with zero converts back."""
+    node = array.node
+    if node.kind != "call" or not node.name.startswith("cast<"):
+        return None
+    mask = node.arguments[0]
+    return Array(mask, array.axes, array.shape) if mask.dtype == "bool" else None
 
 
 # Choices

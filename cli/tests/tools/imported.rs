@@ -8,9 +8,9 @@ use crate::common::{SHARDWISE, blocks, empty_folder, path_with_binary, root, run
 use crate::require;
 
 /// Whole models; each file has a function `forward`, and one that returns `example` arguments.
-const MODELS: [&str; 15] = [
-    "bert", "clip", "decode", "dlrm", "gemma2", "gpt2", "int8", "llama", "lora", "mamba", "mixer",
-    "mixtral", "mlp", "t5", "vit",
+const MODELS: [&str; 16] = [
+    "bert", "clip", "decode", "dlrm", "flax_gpt", "gemma2", "gpt2", "int8", "llama", "lora",
+    "mamba", "mixer", "mixtral", "mlp", "t5", "vit",
 ];
 
 fn folder() -> PathBuf {
@@ -52,7 +52,11 @@ fn assert_equal(scratch: &Path, cases: &[String]) {
     let log = text(&output.stdout);
     let wrong: Vec<&str> = log.lines().filter(|line| !line.starts_with("equal ")).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(output.status.success(), "run `pip install jax==0.10.2`: {}", text(&output.stderr));
+    assert!(
+        output.status.success(),
+        "run `pip install jax==0.10.2 flax==0.12.8`: {}",
+        text(&output.stderr)
+    );
     assert_eq!(log.lines().count(), cases.len());
 }
 
@@ -104,7 +108,7 @@ fn the_importer_is_typed() {
 }
 
 /// Functions of `mistakes.py`, their arguments, and what the error says.
-const MISTAKES: [(&str, &str, &[&str]); 12] = [
+const MISTAKES: [(&str, &str, &[&str]); 13] = [
     ("sorted_rows", "f32[8, 4]", &["mistakes.py:12: the primitive `sort`", "`jax.lax.top_k`"]),
     ("truncated", "f32[8, 4]", &["mistakes.py:16: a conversion of floats", "`jnp.round"]),
     ("endless", "f32[8, 4]", &["mistakes.py:20: the primitive `while`", "`jax.lax.scan`"]),
@@ -116,6 +120,7 @@ const MISTAKES: [(&str, &str, &[&str]); 12] = [
     ("product", "f32[B:8, D], f32[4, 8]", &["`D` has no size; write `D:128`"]),
     ("product", "f32[B:8, D:4], f32[B:4, 8]", &["`B` is 8 in one argument and 4 in another"]),
     ("product", "weights(), f32[4, 8]", &["name 'weights' is not defined"]),
+    ("mapped", "f32[8]", &["the primitive `shard_map`", "import the function without it"]),
     ("missing", "", &["has no function `missing`", "it has convolved, endless"]),
 ];
 

@@ -40,3 +40,11 @@ def helper(x):
 
 def product(x, w):
     return x @ w
+
+
+def mapped(x):
+    mesh = jax.make_mesh((2,), ("X",))
+    spec = jax.sharding.PartitionSpec("X")
+    return jax.shard_map(lambda x: x.sum(keepdims=True), mesh=mesh, in_specs=spec, out_specs=spec)(
+        x
+    )
