@@ -229,11 +229,20 @@ class Builder:
         self, kind: str, name: str, arrays: Sequence[Array], shape: Sequence[int], dtype: str
     ) -> Array:
         """A function of elements at equal places."""
+        if all(array.node.is_number for array in arrays):
+            # A number alone is no value of a program; one that has a name is.
+            arrays = [self.named_number(arrays[0]), *arrays[1:]]
         aligned, axes = self.aligned(arrays)
         axes = axes if axes else (None,) * len(shape)
         dims = [dim for dim in axes if dim is not None]
         made = self.node(kind, name, [array.node for array in aligned], dims, dtype)
         return Array(made, axes, tuple(shape))
+
+    def named_number(self, array: Array) -> Array:
+        """A number as a statement of its own."""
+        made = self.node("fill", "", [], [], array.dtype)
+        made.number = array.node.number
+        return Array(made, array.axes, array.shape)
 
     def call(self, name: str, *arrays: Array, dtype: Optional[str] = None) -> Array:
         """A function by its name, with the shape of the largest operand."""

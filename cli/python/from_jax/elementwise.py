@@ -17,7 +17,7 @@ FUNCTIONS = {
     "logistic": "sigmoid", "neg": "neg", "rsqrt": "rsqrt", "sin": "sin", "sqrt": "sqrt",
     "square": "square", "stop_gradient": "stop_gradient", "tanh": "tanh",
 }  # fmt: skip
-INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+INFIX = {"add": "+", "add_any": "+", "sub": "-", "mul": "*", "div": "/"}
 COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 # Those that change nothing.
 IDENTITIES = ("copy", "copy_p", "optimization_barrier", "reduce_precision", "sharding_cast")
@@ -86,10 +86,10 @@ def _arithmetic(
     build: Builder, name: str, inputs: list[Array], shape: tuple[int, ...], dtype: str
 ) -> Array:
     a, b = inputs
-    neutral = 0 if name in ("add", "sub") else 1
+    neutral = 0 if name in ("add", "add_any", "sub") else 1
     if _is(b, neutral) and a.shape == shape:
         return a
-    if _is(a, neutral) and name in ("add", "mul") and b.shape == shape:
+    if _is(a, neutral) and name in ("add", "add_any", "mul") and b.shape == shape:
         return b
     result = build.elementwise("infix", INFIX[name], [a, b], shape, dtype)
     return fold.arithmetic(build, result)
@@ -140,9 +140,7 @@ def _chosen(build: Builder, arrays: list[Array], shape: tuple[int, ...], dtype: 
     """`select`, whose second operand is an array: a number may be the last one only."""
     which, then, otherwise = arrays
     if then.node.is_number:
-        made = build.node("fill", "", [], [], dtype)
-        made.number = then.node.number
-        then = Array(made, then.axes, then.shape)
+        then = build.named_number(then)
     return build.elementwise("call", "select", [which, then, otherwise], shape, dtype)
 
 

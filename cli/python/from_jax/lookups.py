@@ -191,8 +191,7 @@ def dynamic_update_slice(build: Builder, equation: Equation, inputs: list[Array]
         rows = build.dropped(rows, axis)
         index = place.node
         if index.is_number:
-            index = build.node("fill", "", [], [], "int32")
-            index.number = place.node.number
+            index = build.named_number(place).node
     else:
         rows = build.fill(rows, [axis])
         own = rows.axes[axis]

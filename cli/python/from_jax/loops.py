@@ -125,9 +125,7 @@ def _entering(
     for at in range(carried):
         array = build.filled(converter.read(equation.inputs[consts + at]))
         if array.node.is_number:
-            made = build.node("fill", "", [], [], array.dtype)
-            made.number = array.node.number
-            array = Array(made, array.axes, array.shape)
+            array = build.named_number(array)
         if block.dim is not None and array.node.has(block.dim):
             array = build.renamed(array, [(block.dim, block.dim.alias(array.node.dims))])
         node = Node("carried", "", [array.node], array.node.dims, array.dtype, block)

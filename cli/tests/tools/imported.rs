@@ -78,7 +78,7 @@ fn imported_parts_compute_what_their_functions_compute() {
     let case = |name| written(&scratch, "parts", name, &format!("*CASES[\"{name}\"]"));
     let cases: Vec<String> =
         names.filter(|name| source.contains(&format!("\ndef {name}("))).map(case).collect();
-    assert!(cases.len() >= 29, "{}", cases.len());
+    assert!(cases.len() >= 38, "{}", cases.len());
     assert_equal(&scratch, &cases);
 }
 
@@ -94,6 +94,49 @@ fn the_page_shows_what_is_printed_and_the_file_it_imports() {
         Some(source.trim_end())
     );
     assert_eq!(run_page(page, &root()), 3);
+}
+
+/// What `import jax` prints for a file of the folder.
+fn imported(arguments: &[&str]) -> String {
+    let output = Command::new(SHARDWISE)
+        .args(["import", "jax"])
+        .args(arguments)
+        .current_dir(folder())
+        .output()
+        .expect("shardwise starts");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn shardings_of_the_function_are_those_of_the_program() {
+    require(&["python3"]);
+    let program = imported(&["sharded.py:forward", "--args", "*example()"]);
+    for line in [
+        "mesh data=4, model=2\n",
+        "input x: bf16[B_{data,model}, T, D]\n",
+        "param up: bf16[D, F_model], down: bf16[F_model, D]\n",
+        "h: bf16[B_data, T, F_model] = gelu(x *D up)\n",
+        "output out: bf16[B_?, T_?, D_?] = x + h *F down\n",
+    ] {
+        assert!(program.contains(line), "{line}{program}");
+    }
+}
+
+#[test]
+fn names_roles_and_the_machine_are_those_that_are_given() {
+    require(&["python3"]);
+    let given = ["mlp.py:forward", "--args", "init(), f32[Rows:8, 16]", "--names", "w_up=In,Out"];
+    let options = ["--params", "x", "--mesh", "data=4 dcn", "--hardware", "tpu-v5e"];
+    let program = imported(&[&given[..], &options].concat());
+    for line in [
+        "hardware tpu-v5e\nmesh data=4 dcn\ndim ",
+        "Rows=8",
+        "param x: f32[Rows_?, In_?]\n",
+        "input w_up: f32[In_?, Out_?], w_down: f32[Out_?, In_?]\n",
+    ] {
+        assert!(program.contains(line), "{line}{program}");
+    }
 }
 
 #[test]

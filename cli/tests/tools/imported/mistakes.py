@@ -43,8 +43,7 @@ def product(x, w):
 
 
 def mapped(x):
-    mesh = jax.make_mesh((2,), ("X",))
+    mesh = jax.make_mesh((2,), ("X",), axis_types=(jax.sharding.AxisType.Auto,))
     spec = jax.sharding.PartitionSpec("X")
-    return jax.shard_map(lambda x: x.sum(keepdims=True), mesh=mesh, in_specs=spec, out_specs=spec)(
-        x
-    )
+    total = lambda x: x.sum(keepdims=True)
+    return jax.shard_map(total, mesh=mesh, in_specs=spec, out_specs=spec)(x)

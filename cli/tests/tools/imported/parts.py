@@ -185,6 +185,52 @@ def constants(x):
     return jnp.zeros_like(x), jnp.full((3,), 2.0), x, x
 
 
+def products(a, b, c):
+    """A chain, a row-wise product, a diagonal, a matrix with itself."""
+    return jnp.einsum("ij,jk,kl->il", a, b, c), jnp.einsum("ij,ij->i", a, a), a @ b @ b.T @ b
+
+
+def shared_projection(x, w):
+    """Attention whose queries, keys and values are one array."""
+    q = (x @ w).reshape(2, 5, 2, 3)
+    scores = jax.nn.softmax(jnp.einsum("btnh,bsnh->bnts", q, q))
+    return jnp.einsum("bnts,bsnh->btnh", scores, q).reshape(2, 5, 6) @ w
+
+
+def near_norms(x):
+    """What is almost a norm: means along one axis and squares along another."""
+    crossed = (x - x.mean(0)) * jax.lax.rsqrt(x.var(1, keepdims=True) + 1e-6)
+    uncentred = jax.lax.rsqrt((x**2).mean(1, keepdims=True) + 1e-6)
+    return crossed, (x - x.mean(1, keepdims=True)) * uncentred, x * jax.lax.rsqrt((x**2).mean() + 1)
+
+
+def unshifted(x):
+    return jnp.exp(x) / jnp.exp(x).sum(-1, keepdims=True), jnp.log(jnp.exp(x).sum(0))
+
+
+def numbers(x):
+    two = jnp.float32(2.0)
+    return jnp.exp2(two) * x, jnp.clip(two, 0, 1) + x, jnp.ones((4, 6)).sum(0) * x, two**3 * x
+
+
+def triangles(x):
+    return jnp.eye(4) @ x, jnp.triu(jnp.ones((4, 4))) @ x, jnp.linspace(0.0, 1.0, 4)[:, None] * x
+
+
+def whole_numbers(i):
+    return i * 2 + 1, i == 3, jnp.where(i > 2, i, -i), i.astype(jnp.float32) / 2
+
+
+def gradient(w, x):
+    """A loss and its gradient, as JAX derives it."""
+    loss = lambda w: ((jax.nn.relu(x @ w) @ w.T - x) ** 2).mean()
+    return jax.value_and_grad(loss)(w)
+
+
+def mapped_over(x, w):
+    return jax.vmap(lambda row: row @ w)(x), jax.vmap(jax.nn.softmax)(x)
+
+
 CASES = {
     "square_matrix": (draw(6, 6),),
     "outer": (draw(3, 5),),
@@ -215,4 +261,13 @@ CASES = {
     "one_sized": (draw(5, 6),),
     "checkpointed": (draw(3, 4, 4), draw(5, 4)),
     "constants": (draw(5, 6),),
+    "products": (draw(4, 4), draw(4, 4, seed=1), draw(4, 5)),
+    "shared_projection": (draw(2, 5, 6), draw(6, 6)),
+    "near_norms": (draw(4, 4),),
+    "unshifted": (draw(4, 6),),
+    "numbers": (draw(4, 6),),
+    "triangles": (draw(4, 4),),
+    "whole_numbers": (np.arange(6, dtype=np.int32),),
+    "gradient": (draw(6, 5), draw(4, 6)),
+    "mapped_over": (draw(3, 4), draw(4, 5)),
 }
