@@ -11,7 +11,7 @@ pub(crate) mod planning;
 pub(crate) mod sweep;
 pub(crate) mod tune;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
@@ -119,6 +119,11 @@ pub(crate) enum Command {
     Completions {
         /// The shell that reads the script.
         shell: Shell,
+    },
+    /// Print the manual page, or write the pages of all commands into a folder: `man man1`.
+    Man {
+        /// The folder to write them to, which is made if it is not there.
+        folder: Option<PathBuf>,
     },
 }
 

@@ -54,5 +54,6 @@ pub(crate) fn run(cli: &Cli, output: &mut Output) -> Result {
         Command::Calibrate(args) => calibrate::calibrate(args, output),
         Command::Schema => reference::schema(output),
         Command::Completions { shell } => reference::completions(*shell, output),
+        Command::Man { folder } => reference::man(folder.as_deref(), output),
     }
 }

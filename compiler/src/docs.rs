@@ -49,6 +49,7 @@ topics! {
     "microbatches": "gradients accumulated over parts of the batch",
     "pipelines": "layers in stages: schedules, chunks, bubbles",
     "hardware": "chips, meshes, links, hardware files, measured rates",
+    "install": "each way to install the command, and which are tested",
     "strategy": "as what each mesh axis acts: DP, FSDP, TP, SP, EP, PP",
     "report": "a plan as a page for the browser, and how to read it",
     "explain": "why a collective is there, and which edits avoid it",

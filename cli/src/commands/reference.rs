@@ -1,4 +1,6 @@
-//! `docs`, `schema` and `completions`: print texts that depend on no program.
+//! `docs`, `schema`, `completions` and `man`: print texts that depend on no program.
+
+use std::path::Path;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -27,4 +29,16 @@ pub(super) fn completions(shell: Shell, output: &mut Output) -> Result {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "shardwise", &mut script);
     output.print(&String::from_utf8_lossy(&script))
+}
+
+/// The manual page of the command, or those of all commands, written into a folder.
+pub(super) fn man(folder: Option<&Path>, output: &mut Output) -> Result {
+    let Some(folder) = folder else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(Cli::command()).render(&mut page).expect("memory is written");
+        return output.print(&String::from_utf8_lossy(&page));
+    };
+    let written = std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
+    written.map_err(|error| Error::unwritable(&folder.to_string_lossy(), &error))
 }

@@ -232,6 +232,7 @@ fn every_other_command_prints_something() {
         &["hardware"][..],
         &["schema"],
         &["completions", "bash"],
+        &["man"],
         &["explain", "sw201"],
         &["cost", "tests/programs/fsdp_tp.shard"],
         &["--help"],

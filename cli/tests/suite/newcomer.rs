@@ -37,6 +37,7 @@ fn help_fits_a_terminal_of_80_columns() {
         "hardware",
         "schema",
         "completions",
+        "man",
     ];
     let mut helps: Vec<Vec<&str>> = vec![vec!["--help"], vec!["-h"]];
     helps.extend(

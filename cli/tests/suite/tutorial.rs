@@ -49,3 +49,8 @@ fn the_readme_shows_what_is_printed_and_drawn() {
 fn the_theory_is_what_plans_do() {
     assert_eq!(follow("compiler/docs/theory.md").1, 5);
 }
+
+#[test]
+fn the_page_of_installation_shows_what_the_commands_write() {
+    assert_eq!(run_page("compiler/docs/install.md", &empty_folder("install-page")), 1);
+}

@@ -47,12 +47,19 @@ fn repository(name: &str) -> PathBuf {
     folder
 }
 
+/// Copies what pre-commit reads and runs.
+fn copy_hooks(folder: &Path) {
+    std::fs::create_dir_all(folder.join("cli/release")).expect("a folder can be made");
+    for file in [".pre-commit-hooks.yaml", "cli/release/run.sh", "cli/release/install.sh"] {
+        std::fs::copy(root().join(file), folder.join(file)).expect(file);
+    }
+}
+
 #[test]
 fn the_hooks_stop_a_commit_of_a_wrong_program_and_format_programs() {
     require(&["pre-commit"]);
     let hooks = empty_folder("hooks");
-    std::fs::copy(root().join(".pre-commit-hooks.yaml"), hooks.join(".pre-commit-hooks.yaml"))
-        .expect("the hooks are there");
+    copy_hooks(&hooks);
     done(
         &hooks,
         "pre-commit validate-manifest .pre-commit-hooks.yaml && git init -q -b main && git add -A \
@@ -86,7 +93,7 @@ fn the_hooks_stop_a_commit_of_a_wrong_program_and_format_programs() {
 }
 
 /// The `run` script of a step of the action.
-fn step(name: &str) -> String {
+pub(crate) fn step(name: &str) -> String {
     let action = std::fs::read_to_string(root().join("action.yml")).expect("the action is there");
     let (_, after) = action
         .split_once(&format!("- name: {name}\n"))
@@ -181,7 +188,6 @@ fn the_action_says_what_a_pull_request_does_to_plans() {
 #[test]
 fn the_page_shows_what_the_commands_write() {
     let folder = repository("ci-page");
-    std::fs::copy(root().join(".pre-commit-hooks.yaml"), folder.join(".pre-commit-hooks.yaml"))
-        .expect("the hooks are there");
+    copy_hooks(&folder);
     assert_eq!(run_page("compiler/docs/ci.md", &folder), 2);
 }

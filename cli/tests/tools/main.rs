@@ -1,6 +1,7 @@
 //! Tests that need tools besides Rust: plans as targets of make and ninja, the pre-commit hooks,
 //! the scripts of the GitHub Action, the pages that show them, SARIF validated against its schema,
-//! the site of the book, reports in a browser, the extension for VS Code, and the Python package.
+//! the site of the book, reports in a browser, the extension for VS Code, the Python package, and
+//! every other package that installs the command.
 //!
 //! `cargo test` leaves this suite out, so that it passes on a machine that has only Rust. `.ci/run`
 //! installs the tools and runs it: `cargo test -p shardwise-cli --test tools`. Where a tool is
@@ -16,6 +17,7 @@ mod cases;
 mod ci;
 mod editors;
 mod imported;
+mod install;
 mod interpreter;
 mod jax;
 mod report;
@@ -23,9 +25,12 @@ mod sarif;
 mod wheel;
 
 /// The tools, and how each is installed.
-const TOOLS: [(&str, &str); 12] = [
+const TOOLS: [(&str, &str); 15] = [
     ("bash", "apt-get install bash"),
+    ("cargo-deb", "cargo install cargo-deb --locked --debug --version 3.8.0"),
     ("chromium", "apt-get install chromium"),
+    ("curl", "apt-get install curl"),
+    ("dpkg-deb", "apt-get install dpkg-dev"),
     ("git", "apt-get install git"),
     ("make", "apt-get install make"),
     ("maturin", "pip install maturin"),
