@@ -81,6 +81,7 @@ FUNCTIONS = {
     "pow": np.power,
     "relu": lambda x: np.maximum(x, 0),
     "round": np.round,
+    "row_step": lambda w, dw, s, rate, eps: w - rate * dw / (np.sqrt(s) + eps),
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "select": lambda mask, a, b: np.where(mask == 0, b, a),
     "sgd_step": lambda w, dw, rate: w - rate * dw,
@@ -149,6 +150,7 @@ class Plan:
         self.devices = [dict(zip(names, at)) for at in itertools.product(*ranges)]
         self.dims = {dim["dim"]: dim["size"] for dim in plan["dims"]}
         self.padded = {dim["dim"]: dim["padded_size"] for dim in plan["dims"]}
+        self.zigzags = {dim["dim"]: dim.get("zigzag") for dim in plan["dims"]}
         self.values = {value["value"]: value for value in plan["values"]}
         self.around = {}
         self.find_blocks(plan["body"], None)
@@ -504,6 +506,12 @@ class Local:
         place = self.result.dims.index(dims)
         shape = [-1 if n == place else 1 for n in range(len(self.result.dims))]
         numbers = np.arange(self.lengths[dims], dtype=float) + self.own_start(dims)
+        pairs = self.plan.zigzags[dims]
+        if pairs:
+            block = self.plan.dims[dims] // (2 * pairs)
+            number, within = np.divmod(numbers, block)
+            pair = number // 2
+            numbers = np.where(number % 2 == 0, pair, 2 * pairs - 1 - pair) * block + within
         return np.broadcast_to(
             numbers.reshape(shape), [self.lengths[dim] for dim in self.result.dims]
         )

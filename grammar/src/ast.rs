@@ -119,7 +119,7 @@ pub struct AxisDecl {
     pub over: Option<Spanned<Vec<u64>>>,
 }
 
-/// `F=4*D pad`.
+/// `F=4*D pad`, `T=128k zigzag 8`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DimDecl {
     /// The dimension.
@@ -128,6 +128,8 @@ pub struct DimDecl {
     pub size: SizeExpr,
     /// Whether it may be padded to a multiple of the axes that split it.
     pub pad: Option<Span>,
+    /// `zigzag 8`: the number of pairs of blocks of its order, and where that is written.
+    pub zigzag: Option<Spanned<SizeExpr>>,
 }
 
 /// `In: bf16[B_X, D] {U_Y}`.

@@ -304,12 +304,18 @@ impl Reader<'_> {
             name: Spanned::new(String::new(), span),
             size: SizeExpr { terms: Vec::new(), span },
             pad: None,
+            zigzag: None,
         };
         for piece in pair.into_inner() {
             match piece.as_rule() {
                 Rule::dim_name => dim.name = self.name(&piece),
                 Rule::size => dim.size = self.size(piece),
                 Rule::kw_pad => dim.pad = Some(self.span(&piece)),
+                Rule::zigzag => {
+                    let span = self.span(&piece);
+                    let pairs = piece.into_inner().find(|piece| piece.as_rule() == Rule::size);
+                    dim.zigzag = pairs.map(|pairs| Spanned::new(self.size(pairs), span));
+                }
                 _ => {}
             }
         }

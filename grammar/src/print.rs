@@ -95,7 +95,8 @@ fn mesh_axis(axis: &AxisDecl, source: &str) -> String {
 
 fn dim_decl(dim: &DimDecl, source: &str) -> String {
     let pad = if dim.pad.is_some() { " pad" } else { "" };
-    format!("{}={}{pad}", dim.name.node, size(&dim.size, source))
+    let zigzag = dim.zigzag.as_ref().map(|pairs| format!(" zigzag {}", size(&pairs.node, source)));
+    format!("{}={}{pad}{}", dim.name.node, size(&dim.size, source), zigzag.unwrap_or_default())
 }
 
 fn size(size: &SizeExpr, source: &str) -> String {

@@ -38,7 +38,25 @@ pub fn find(code: &str) -> Option<&'static Code> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use shardwise_grammar::keywords::RESERVED;
+
     use super::{all, find};
+    use crate::functions::CollectiveKind;
+
+    #[test]
+    fn the_page_on_reserved_names_lists_them_all() {
+        let page = find(super::names::RESERVED).expect("a code").page;
+        let list = page.split("Reserved are ").nth(1).expect("the list stands at the end");
+        let listed: BTreeSet<&str> = list
+            .split(|c: char| !c.is_alphabetic())
+            .filter(|word| !word.is_empty() && *word != "and")
+            .collect();
+        let collectives = CollectiveKind::ALL.iter().map(CollectiveKind::name);
+        let reserved: BTreeSet<&str> = collectives.chain(RESERVED).chain(["inf"]).collect();
+        assert_eq!(listed, reserved);
+    }
 
     #[test]
     fn codes_are_unique_and_have_pages() {

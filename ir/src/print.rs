@@ -309,7 +309,8 @@ impl<'a> Printer<'a> {
         let factors: Vec<&str> = dim.factors.iter().map(|&factor| self.dim_name(factor)).collect();
         let size = if factors.is_empty() { dim.size.to_string() } else { factors.join("*") };
         let pad = if dim.pad { " pad" } else { "" };
-        format!("{}={size}{pad}", dim.name)
+        let order = dim.zigzag.map(|order| format!(" zigzag {}", order.pairs)).unwrap_or_default();
+        format!("{}={size}{pad}{order}", dim.name)
     }
 }
 

@@ -297,6 +297,7 @@ impl<'a> Resolver<'a> {
             dtype: dtype.unwrap_or(DType::Bf16),
             dtype_written: dtype.is_some(),
             role: Some(if role == Role::FrozenParam { Role::Param } else { role }),
+            filled: 1.0,
             is_frozen: role == Role::FrozenParam,
             declared_sharding: Some(pin),
             repeat: self.block_of_layers(),
@@ -456,6 +457,7 @@ impl<'a> Resolver<'a> {
         if let Some(program) = &mut program {
             renumber::by_appearance(program);
             sparse::mark(program);
+            self.diags.extend(crate::order::faults(program));
             self.diags.extend(crate::checkpoint::faults(program));
             if program.ops.iter().any(|op| op.phase == Phase::Backward) {
                 program.mark_kept();

@@ -16,3 +16,4 @@ pub mod rates;
 pub mod rearrange;
 pub mod renumber;
 pub mod stages;
+mod zigzag;

@@ -1,5 +1,5 @@
 //! Random models, from a list of numbers: blocks, pipelines, microbatches, checkpoints, optimizers,
-//! attention and experts, which `random_program` has none of.
+//! attention, scans and experts, which `random_program` has none of.
 //!
 //! A model is lines that are picked from lists, each of which is valid after any other: a grammar
 //! of right sides would be more varied, and refused more often than planned, since blocks carry
@@ -14,7 +14,7 @@ const HARDWARE: [&str; 7] =
 
 /// Statements about the carried `x[B, T, D]`, with what they declare; `#` becomes a number that
 /// keeps names apart.
-const LAYERS: [(&str, &str); 14] = [
+const LAYERS: [(&str, &str); 15] = [
     ("W#[D, F], V#[F, D]", "x = x + gelu(x *D W#) *F V#\n"),
     ("W#[D_X, F_Y], V#[F_Y, D_X]", "h# = silu(x *D W#)\nx = x + h# *F V#\n"),
     ("W#[D_?, F_?], V#[F_?, D_?]", "x = x + tanh(rmsnorm_D(x) *D W#) *F V#\n"),
@@ -41,6 +41,12 @@ const LAYERS: [(&str, &str); 14] = [
          x = x + g# *E,Slots (m# *F wout#)\n",
     ),
     (
+        "wb#[D, H]",
+        "S#: f32[B, H] = 0.0\nscan T in C {\ncarry S#\nb# = x *D wb#\n\
+         o# = cumsum_C(b#) + S#\nS# = 0.5 * S# + sum_C(b#)\n}\n\
+         x = x + 0.1 * tanh(stack(o#)) *H wb#\n",
+    ),
+    (
         "W#[D, P]",
         "y#[B_?, T_?, N_?, Q_?] = reshape(tanh(x *D W#))\nx = x * (1.0 + sum_{N,Q}(y#))\n",
     ),
@@ -55,13 +61,14 @@ const LOSSES: [&str; 4] = [
     "Logits = x *D U\nLoss = sum_{B,T}(logsumexp_M(Logits))\n",
     "e[B_?, T_?, D_?] = take_M(W, ids)\nLoss = sum_{B,T,D}(x * e)\n",
 ];
-const OPTIMIZERS: [&str; 6] = [
+const OPTIMIZERS: [&str; 7] = [
     "",
     "optimizer adam\n",
     "optimizer sgd\n",
     "optimizer adam over X\n",
     "optimizer adam over X, master=f32\n",
     "optimizer muon\n",
+    "optimizer adam, tables=0.01\n",
 ];
 const SCHEDULES: [&str; 6] = [
     "",
@@ -111,7 +118,7 @@ impl Sketch<'_> {
         let _ = write!(
             self.text,
             "hardware {hardware}\nmesh {stages}X={x}, Y={y}\n\
-             dim B={b}, T={t}, S=T, D={d}, F={}, K=4, H=8, E=4, Slots={t}, N=4, Q=6, P=N*Q, M=64\n\
+             dim B={b}, T={t}, S=T, D={d}, F={}, K=4, H=8, E=4, Slots={t}, C=T/4, N=4, Q=6, P=N*Q, M=64\n\
              input x{input}, t[B, T, D]\n",
             2 * d,
         );

@@ -76,7 +76,8 @@ fn dim(document: &Document, name: &Occurrence, known: Known<'_>) -> Option<Strin
     let dims = &known.program?.dims;
     let dim = dims.iter().find(|dim| dim.name == word)?;
     let pad = if dim.pad { ", may be padded" } else { "" };
-    Some(format!("dimension **{word}** = {}{pad}", dim.size))
+    let order = dim.zigzag.map(|order| format!(", zigzag order of {} pairs", order.pairs));
+    Some(format!("dimension **{word}** = {}{pad}{}", dim.size, order.unwrap_or_default()))
 }
 
 fn axis(name: &Occurrence, known: Known<'_>) -> Option<String> {

@@ -7,6 +7,7 @@
 mod all_reduce_for_scatter;
 mod axis_not_as_named;
 mod axis_without_wraparound;
+mod causal_imbalance;
 mod communication_bound;
 mod data_parallel_decode;
 mod fsdp_in_decode;
@@ -62,6 +63,7 @@ const ALL: &[Lint] = &[
     small_shard::LINT,
     uneven_size::LINT,
     product_keeps_all::LINT,
+    causal_imbalance::LINT,
     replicated::LINT,
     memory_near_limit::LINT,
     axis_without_wraparound::LINT,

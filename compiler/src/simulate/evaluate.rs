@@ -181,8 +181,7 @@ impl Local<'_> {
         let operands = self.operands.iter().zip(self.dims);
         let spread: Vec<ArrayD<f64>> =
             operands.map(|(operand, dims)| spread(operand, dims, self.result, &shape)).collect();
-        placed(form, &spread[0], self.result, &|dim| self.start(dim))
-            .unwrap_or_else(|| map(form, &spread))
+        self.placed(form, &spread[0]).unwrap_or_else(|| map(form, &spread))
     }
 
     /// The block of a result that depends on its place only.
@@ -192,11 +191,41 @@ impl Local<'_> {
             MapForm::Constant { number, .. } => {
                 Some(ArrayD::from_elem(IxDyn(shape), number.parse().unwrap_or(f64::NAN)))
             }
-            MapForm::Iota(_) => {
-                Some(ArrayD::from_shape_fn(IxDyn(shape), |index| (start[0] + index[0]) as f64))
+            MapForm::Iota(dim) => {
+                let position = self.position_along(*dim);
+                Some(ArrayD::from_shape_fn(IxDyn(shape), |index| position(start[0] + index[0])))
             }
             _ => None,
         }
+    }
+
+    /// Functions of the position of an element.
+    fn placed(&self, form: &MapForm, operand: &ArrayD<f64>) -> Option<ArrayD<f64>> {
+        let of = |dim: DimId| {
+            let (axis, start) = (position(self.result, dim)?, self.start(dim));
+            let along = self.position_along(dim);
+            Some(move |index: &IxDyn| along(start + index[axis]))
+        };
+        match form {
+            MapForm::Position(dim) => {
+                let here = of(*dim)?;
+                Some(ArrayD::from_shape_fn(operand.raw_dim(), |index| here(&index)))
+            }
+            MapForm::Causal { query, key, fill } => {
+                let (query, key) = (of(*query)?, of(*key)?);
+                let filler = if *fill == Fill::Infinite { f64::NEG_INFINITY } else { 0.0 };
+                Some(ArrayD::from_shape_fn(operand.raw_dim(), |index| {
+                    if key(&index) <= query(&index) { operand[&index] } else { filler }
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    /// The position in its sequence of the element at an index along `dim`.
+    fn position_along(&self, dim: DimId) -> impl Fn(usize) -> f64 + use<'_> {
+        let dim = &self.program.dims[dim];
+        move |index| dim.position(index as u64) as f64
     }
 
     /// The start of the block, along a dimension, of an operand that has it.
@@ -231,31 +260,6 @@ impl Local<'_> {
 /// The position of a dimension among others.
 pub(super) fn position(dims: &[DimId], dim: DimId) -> Option<usize> {
     dims.iter().position(|&other| other == dim)
-}
-
-/// Functions of the index of an element.
-fn placed(
-    form: &MapForm,
-    operand: &ArrayD<f64>,
-    dims: &[DimId],
-    start: &dyn Fn(DimId) -> usize,
-) -> Option<ArrayD<f64>> {
-    let of = |dim: DimId| Some((position(dims, dim)?, start(dim)));
-    match form {
-        MapForm::Position(dim) => {
-            let (axis, start) = of(*dim)?;
-            Some(ArrayD::from_shape_fn(operand.raw_dim(), |index| (start + index[axis]) as f64))
-        }
-        MapForm::Causal { query, key, fill } => {
-            let ((query, at), (key, from)) = (of(*query)?, of(*key)?);
-            let filler = if *fill == Fill::Infinite { f64::NEG_INFINITY } else { 0.0 };
-            let seen = |index: &IxDyn| from + index[key] <= at + index[query];
-            Some(ArrayD::from_shape_fn(operand.raw_dim(), |index| {
-                if seen(&index) { operand[&index] } else { filler }
-            }))
-        }
-        _ => None,
-    }
 }
 
 /// Whether every dimension has the same size in all operands that have it.

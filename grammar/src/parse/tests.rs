@@ -436,12 +436,12 @@ fn hardware_is_a_name_a_file_or_both() {
 
 /// Words and signs of the language.
 #[rustfmt::skip]
-const WORDS: [&str; 56] = [
+const WORDS: [&str; 57] = [
     "A", "B_X", "I", "[", "]", "{U_X}", "{", "}", "(", ")", ",", "=", "*J", "*", "_", "·", "->",
     "→", " ", "\n", "\r", "\r\n", "+", "-", "/", "2.0", "48k", ":", "?", "'", ".", "<", ">", "<=",
     "#", "\\", "\\cdot", "\\{", "AllGather_X", "cast<f32>", "plan", "hardware ", "mesh ", "dim ",
     "input ", "output ", "assert ", "allow ", "SW301", "over ", "\"", "hardware \"hw.toml\"",
-    "from ", "repeat ", "pad", "no ",
+    "from ", "repeat ", "pad", "zigzag ", "no ",
 ];
 
 /// Pieces of the language, and what does not belong to it.

@@ -34,6 +34,8 @@ pub const RESERVED: &str = "SW114";
 pub const KERNEL: &str = "SW115";
 /// `not-one-kernel`
 pub const NOT_ONE_KERNEL: &str = "SW116";
+/// `not-in-order`
+pub const ORDER: &str = "SW117";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -268,5 +270,23 @@ Write instead:
 
     C[I, K] = A[I, J] *J B[J, K]
     E[I, L] = C[I, K] *K D[K, L]",
+    },
+    Code {
+        code: ORDER,
+        name: "not-in-order",
+        page:
+            "An operation goes along a dimension that is declared `zigzag`, or cuts it (`slice`, \
+            `concat`, `reshape`, `roll`, `cumsum`, `scan`, a lookup along it), and needs the order \
+            of the sequence; or `rename` gives a dimension of one order the name of one with \
+            another. Positions, causal masks, sums, maxima and products are right in any order.
+
+Triggered by:
+
+    dim T=4096 zigzag 4, S=4096
+    Ks = rename_{T->S}(K)
+
+Write instead:
+
+    dim T=4096 zigzag 4, S=T",
     },
 ];

@@ -30,8 +30,8 @@ Write instead the nearest one, or write the update as statements: `next W = W.ne
         code: SETTING,
         name: "bad-setting",
         page: "An optimizer does not have this setting, or its value has the wrong type. All \
-            optimizers have `rate` (a number) and the dtypes `moments` and `master`; `adam` and \
-            `adamw` have `beta1`, `beta2`, `eps` and `decay`, `sgd` has `momentum`, and `muon` has \
+            optimizers have `rate` and `tables`, the rate of tables whose rows are looked up \
+            (numbers), and the dtypes `moments` and `master`; `adam` and `adamw` have `beta1`, `beta2`, `eps` and `decay`, `sgd` has `momentum`, and `muon` has \
             `momentum`, what `adam` has, and `adam`, its rate.
 
 Triggered by:

@@ -319,7 +319,7 @@ fn partial_results_combine_to_the_result_of_all() {
 /// The formulas of functions and composites against numbers that were not computed by them.
 #[test]
 fn values_are_the_known_ones() {
-    let known: [(Function, &[f64], f64); 12] = [
+    let known: [(Function, &[f64], f64); 13] = [
         (Function::Erf, &[0.5], 0.520_499_877_813_046_5),
         (Function::Gelu, &[1.0], 0.841_191_990_608_276_8),
         (Function::Sigmoid, &[0.0], 0.5),
@@ -331,6 +331,7 @@ fn values_are_the_known_ones() {
         (Function::Select, &[1.0, 3.0, 4.0], 3.0),
         (Function::Ema, &[1.0, 2.0, 0.75], 1.25),
         (Function::SgdStep, &[1.0, 2.0, 0.25], 0.5),
+        (Function::RowStep, &[1.0, 2.0, 4.0, 0.5, 0.0], 0.5),
         (Function::AdamStep, &[1.0, 2.0, 4.0, 0.5, 0.0, 0.5], 0.25),
     ];
     for (function, at, value) in known {

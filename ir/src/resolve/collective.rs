@@ -9,7 +9,7 @@ use crate::Diag;
 use crate::ids::{DimId, ValueId};
 use crate::plan::Collective;
 use crate::print;
-use crate::program::{CollectiveKind, KernelPart, Mode, Op, OpKind, Operand, Value};
+use crate::program::{CollectiveKind, KernelPart, Mode, Op, OpKind, Operand, Share, Value};
 use crate::rearrange::Rearrange;
 use crate::sharding::{AxisList, AxisRef, Pin, Reduction, Sharding, Unreduced};
 use crate::verify;
@@ -348,7 +348,7 @@ impl Resolver<'_> {
             result,
             result_pin: Some(to.into()),
             phase: self.phase(),
-            share: 1.0,
+            share: Share::WHOLE,
             is_kept: false,
             kernel: KernelPart::default(),
             repeat: self.inside(),

@@ -9,7 +9,7 @@ use super::split::is_split;
 use crate::Diag;
 use crate::dtype::DType;
 use crate::ids::{DimId, ValueId};
-use crate::program::{CollectiveKind, KernelPart, Mode, Op, OpKind, Operand, Value};
+use crate::program::{CollectiveKind, KernelPart, Mode, Op, OpKind, Operand, Share, Value};
 use crate::shape;
 use crate::sharding::{Pin, Unreduced};
 
@@ -211,7 +211,7 @@ impl Resolver<'_> {
             result,
             result_pin: pin,
             phase: self.phase(),
-            share: 1.0,
+            share: Share::WHOLE,
             is_kept: false,
             kernel: KernelPart::default(),
             repeat: self.inside(),

@@ -60,11 +60,11 @@ impl Resolver<'_> {
         self.bad_dims.insert(name.node.clone());
     }
 
-    /// `D'` without a declaration of its own: a dimension of the size of `D`.
+    /// `D'` without a declaration of its own: a dimension of the size and order of `D`.
     fn primed(&mut self, name: &Name) -> Option<DimId> {
         let base = name.node.trim_end_matches('\'');
-        let Dim { size, pad, .. } = self.dims[*self.dim_names.get(base)?];
-        let dim = Dim { name: name.node.clone(), size, factors: Vec::new(), pad, span: name.span };
+        let base = self.dims[*self.dim_names.get(base)?].clone();
+        let dim = Dim { name: name.node.clone(), factors: Vec::new(), span: name.span, ..base };
         let id = self.dims.push(dim);
         self.dim_names.insert(name.node.clone(), id);
         Some(id)

@@ -1,7 +1,7 @@
 //! Mesh and dimensions, on the selected hardware.
 
 use crate::codes::{mesh as codes, names};
-use shardwise_grammar::ast::{self, AxisDecl, Statement};
+use shardwise_grammar::ast::{self, AxisDecl, DimDecl, SizeFactor, Statement};
 use strum::VariantArray;
 
 use super::overrides::of_option;
@@ -9,7 +9,7 @@ use super::{AxisSize, Overrides, Resolver};
 use crate::hardware::{Hardware, Wraparound};
 use crate::mesh::{Axis, AxisKind, KindName, Mesh, PhysicalAxis};
 use crate::nvlink_domain::{self, Unplaced};
-use crate::program::Dim;
+use crate::program::{Dim, Zigzag};
 use crate::{Diag, suggest};
 
 /// The largest size, so that sums do not overflow.
@@ -259,14 +259,45 @@ impl Resolver<'_> {
                     size,
                     factors,
                     pad: decl.pad.is_some(),
+                    zigzag: None,
                     span: decl.name.span,
                 };
                 dim.size = self.replaced(&dim, overrides.dim(&dim.name));
+                dim.zigzag = self.order_of(decl, &dim);
                 self.has_one_reading(&dim);
                 let id = self.dims.push(dim);
                 self.dim_names.insert(decl.name.node.clone(), id);
             }
         }
+    }
+}
+
+impl Resolver<'_> {
+    /// The order of a dimension: that which its declaration names, or that of the dimension whose
+    /// size it has (`S=T`).
+    fn order_of(&mut self, decl: &DimDecl, dim: &Dim) -> Option<Zigzag> {
+        let Some(written) = &decl.zigzag else {
+            let same = match decl.size.product().as_deref() {
+                Some([SizeFactor::Dim(name)]) => self.dim_names.get(name),
+                _ => None,
+            };
+            return self.dims[*same?].zigzag.filter(|order| order.fits(dim.size));
+        };
+        let order = Zigzag { pairs: self.size(&written.node)? };
+        let (name, size) = (&dim.name, dim.size);
+        let message = if decl.pad.is_some() {
+            format!("`{name}` is padded and in zigzag order: pairs of blocks would be unequal")
+        } else if order.fits(size) {
+            return Some(order);
+        } else {
+            format!("`{name}`={size} cannot be cut into 2 x {} blocks of equal size", order.pairs)
+        };
+        let diag = Diag::error(names::BAD_SIZE, message, written.span, "this order");
+        self.error(diag.help(format!(
+            "`{name}={size} zigzag 4` cuts `{name}` into 8 blocks, whose size must be whole; \
+            without `pad`"
+        )));
+        None
     }
 }
 

@@ -27,6 +27,7 @@ pub(super) const KNOWN: [(&str, &[(&str, &str)]); 4] = [
             ("beta2", "0.999"),
             ("eps", "1e-8"),
             ("decay", "0.0"),
+            ("tables", ""),
         ],
     ),
     (
@@ -37,9 +38,10 @@ pub(super) const KNOWN: [(&str, &[(&str, &str)]); 4] = [
             ("beta2", "0.999"),
             ("eps", "1e-8"),
             ("decay", "0.01"),
+            ("tables", ""),
         ],
     ),
-    ("sgd", &[("rate", "0.01"), ("momentum", "")]),
+    ("sgd", &[("rate", "0.01"), ("momentum", ""), ("tables", "")]),
     (
         "muon",
         &[
@@ -50,6 +52,7 @@ pub(super) const KNOWN: [(&str, &[(&str, &str)]); 4] = [
             ("beta2", "0.999"),
             ("eps", "1e-8"),
             ("decay", "0.0"),
+            ("tables", ""),
         ],
     ),
 ];
@@ -136,8 +139,8 @@ impl Resolver<'_> {
             _ => adam("rate"),
         };
         let moments = dtype("moments").unwrap_or(DType::F32);
-        self.optimizer =
-            Some(Optimizer { rule, moments, master: dtype("master"), over, text, span });
+        let (master, tables) = (dtype("master"), of("tables").filter(|rate| !rate.is_empty()));
+        self.optimizer = Some(Optimizer { rule, tables, moments, master, over, text, span });
     }
 
     /// Whether an optimizer may be here; reports it if not.

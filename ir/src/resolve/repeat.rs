@@ -336,8 +336,18 @@ impl Resolver<'_> {
                 value.dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect();
             format!("{}[{}]", value.dtype.name(), dims.join(", "))
         };
-        let name = before.name.trim_end_matches(".in");
-        format!("`{name}` starts a layer as {}, and ends it as {}", form(before), form(after))
+        let (name, step) = (before.name.trim_end_matches(".in"), self.iteration());
+        format!("`{name}` starts a {step} as {}, and ends it as {}", form(before), form(after))
+    }
+
+    /// What one iteration of the innermost block is called.
+    fn iteration(&self) -> &'static str {
+        let block = self.inside().map(|block| &self.repeats[block]);
+        block.map_or("layer", |block| match block {
+            Repeat { scan: Some(_), .. } => "step",
+            Repeat { microbatches_of: Some(_), .. } => "microbatch",
+            Repeat { .. } => "layer",
+        })
     }
 
     /// Records the value with which the next layer starts.
@@ -361,12 +371,12 @@ impl Resolver<'_> {
             None
         };
         if let Some(message) = fault {
-            let diag =
-                Diag::error(codes::CARRY, message, span, "the next layer would start from this");
-            self.error(diag.help(
-                "a layer must yield what it received: the same dimensions in the \
-                same order, the same dtype",
-            ));
+            let step = self.iteration();
+            let label = format!("the next {step} would start from this");
+            self.error(Diag::error(codes::CARRY, message, span, label).help(format!(
+                "a {step} must yield what it received: the same dimensions in the same order, the \
+                same dtype"
+            )));
         } else {
             let open = Pin { dims: vec![None; after.dims.len()], unreduced: Unreduced::default() };
             self.outputs.push(Output {
@@ -388,8 +398,9 @@ impl Resolver<'_> {
             if carried.latest == carried.enters {
                 let message = format!("the block carries `{name}`, and never redefines it");
                 let diag = Diag::error(codes::CARRY, message, carried.span, "carried here");
+                let step = self.iteration();
                 self.error(
-                    diag.help(format!("write what the next layer starts from: `{name} = …`")),
+                    diag.help(format!("write what the next {step} starts from: `{name} = …`")),
                 );
                 self.note_yielded(carried.enters);
             } else if self.values[carried.latest].dims != self.values[carried.enters].dims {
@@ -458,14 +469,14 @@ impl Resolver<'_> {
             .filter(|op| op.repeat == self.inside() && op.is(&MapForm::LoopCarried))
             .map(|op| op.result);
         for enters in entries.filter(|enters| !yielded.contains(enters)).collect::<Vec<_>>() {
-            let value = &self.values[enters];
+            let (value, step) = (&self.values[enters], self.iteration());
             let diag = Diag::error(
                 codes::CARRY,
-                format!("no layer yields `{}`", value.name),
+                format!("no {step} yields `{}`", value.name),
                 value.span,
                 "carried here",
             );
-            let help = format!("write what the next layer starts from: `next {} = …`", value.name);
+            let help = format!("write what the next {step} starts from: `next {} = …`", value.name);
             self.error(diag.help(help));
         }
     }

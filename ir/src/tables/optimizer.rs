@@ -15,6 +15,9 @@ use crate::sharding::AxisList;
 pub struct Optimizer {
     /// How a parameter is updated.
     pub rule: Rule,
+    /// The step size of row-wise Adagrad, by which tables whose rows are looked up are updated;
+    /// `None`: by the rule, as all others. As written.
+    pub tables: Option<String>,
     /// The dtype of moments and momentum.
     pub moments: DType,
     /// The dtype of the copy of each parameter that is updated in its place, if there is one.

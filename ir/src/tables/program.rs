@@ -21,6 +21,7 @@ use crate::mesh::{AxisKind, Mesh};
 use crate::optimizer::Optimizer;
 use crate::rearrange::{Rearrange, Route};
 use crate::sharding::Pin;
+pub use crate::tables::zigzag::{CausalMask, Share, Zigzag};
 
 /// A named dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct Dim {
     pub factors: Vec<DimId>,
     /// Whether it may be padded up to a multiple of the axes that split it.
     pub pad: bool,
+    /// The order in which its elements stand, where that is not the order of the sequence.
+    pub zigzag: Option<Zigzag>,
     /// Its declaration.
     pub span: Span,
 }
@@ -52,6 +55,9 @@ pub struct Value {
     /// `input`, `param` or `state` for declared values; `None` for results (outputs are listed
     /// apart).
     pub role: Option<Role>,
+    /// The share of its elements that a device holds: less than all of them where routing fills few
+    /// of the slots and drops no token ([`crate::sparse`]). Not printed: it follows from the masks.
+    pub filled: f64,
     /// Whether it is a parameter that is not trained: it has no gradient and no optimizer state.
     pub is_frozen: bool,
     /// The declared sharding of an input, or the written brackets of a left side. `None`: the
@@ -73,6 +79,7 @@ impl Value {
             dtype,
             dtype_written: false,
             role: None,
+            filled: 1.0,
             is_frozen: false,
             declared_sharding: None,
             repeat: None,
@@ -166,7 +173,7 @@ pub struct Op {
     pub repeat: Option<RepeatId>,
     /// The share of its terms that is not masked. Not printed: it follows from the masks
     /// ([`crate::sparse`]).
-    pub share: f64,
+    pub share: Share,
     /// Whether a `checkpoint` names its result: it is kept for gradients.
     pub is_kept: bool,
     /// Its place in its kernel. Only a kernel's number is printed; the rest follows from that.

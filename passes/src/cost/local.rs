@@ -9,7 +9,7 @@ use shardwise_ir::sharding::Sharding;
 use shardwise_ir::unroll::is_region_boundary;
 
 use crate::layouts::composite;
-use crate::layouts::local_shape::{bytes_in, elements_in, local_size};
+use crate::layouts::local_shape::{bytes_in, elements_in, local_size, places_in};
 
 /// The cost of a local operation on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,7 +20,7 @@ pub struct LocalWork {
     pub recomputed_flops: f64,
     /// Bytes read and written: every operand and the result once.
     pub bytes: f64,
-    /// Seconds of arithmetic at peak rate.
+    /// Seconds of arithmetic at peak rate, of the busiest device.
     pub flops_s: f64,
     /// Seconds of traffic at HBM bandwidth; 0 where the bandwidth is not known.
     pub hbm_s: f64,
@@ -48,12 +48,27 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
     let dtype = dtype(program, op);
     let peak = program.hardware.peak_flops(dtype);
     let bandwidth = program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
-    let (flops_s, hbm_s) = ((flops + recomputed_flops) / peak, bytes / bandwidth);
+    let imbalance = imbalance(program, op, operands, result);
+    let flops_s = imbalance * (flops + recomputed_flops) / peak;
+    let hbm_s = bytes / bandwidth;
     let seconds = match program.hardware.rates {
         Rates::Peak => flops_s.max(hbm_s),
         Rates::Measured => measured_parts(program, op, dtype, flops_s, hbm_s).seconds(),
     };
     LocalWork { flops, recomputed_flops, bytes, flops_s, hbm_s, seconds }
+}
+
+/// How many times the average of all devices the busiest one computes of `op`: more than once only
+/// where a causal mask leaves one device more than another.
+pub fn imbalance(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> f64 {
+    op.share.imbalance(&program.dims, |dim| {
+        let of_operands = op.operands.iter().map(|operand| operand.value).zip(operands);
+        let axes = of_operands.chain([(op.result, &result)]).find_map(|(value, sharding)| {
+            let place = program.values[value].dims.iter().position(|&other| other == dim)?;
+            Some(&sharding.dims[place])
+        });
+        axes.into_iter().flatten().map(|axis| axis.size(&program.mesh)).product()
+    })
 }
 
 /// What the time of an operation consists of, at the rates that are asked for, seconds.
@@ -124,7 +139,10 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
     let all = || {
         op.operands.iter().zip(operands).enumerate().map(|(position, (operand, sharding))| {
             let is_read = !op.kernel.has_on_chip(position);
-            f64::from(is_read) * bytes_in(program, op.repeat, operand.value, sharding)
+            // Of what is updated in place, rows are read and written that the gradient has.
+            let is_filled = program.values[operand.value].filled < 1.0;
+            let share = if op.is_product() || is_filled { 1.0 } else { op.share.of_all };
+            f64::from(is_read) * share * bytes_in(program, op.repeat, operand.value, sharding)
         })
     };
     let size = bytes_in(program, op.repeat, op.result, result);
@@ -151,6 +169,7 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
                 if program.is_in_place(op) { 0.0 } else { written + all().take(1).sum::<f64>() };
             copied + all().skip(1).sum::<f64>() + all().skip(2).sum::<f64>()
         }
+        OpKind::Map(_) => op.share.of_all * written + all().sum::<f64>(),
         _ => written + all().sum::<f64>(),
     }
 }
@@ -165,9 +184,10 @@ fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) 
             let summed: f64 =
                 contracted.iter().filter_map(|dim| along(program, op, operands[0], *dim)).product();
             let per_point = if contracted.is_empty() { 1.0 } else { 2.0 };
-            op.share * per_point * summed * elements(op.result, result)
+            let places = places_in(program, op.repeat, op.result, result);
+            op.share.of_all * per_point * summed * places
         }
-        OpKind::Map(function) => function.flops() * elements(op.result, result),
+        OpKind::Map(function) => op.share.of_all * function.flops() * elements(op.result, result),
         OpKind::Reduce { .. } | OpKind::ScatterAdd { .. } => {
             elements(op.operands[0].value, operands[0])
         }

@@ -39,6 +39,17 @@ pub(crate) fn elements_in(
     value: ValueId,
     sharding: &Sharding,
 ) -> f64 {
+    program.values[value].filled * places_in(program, block, value, sharding)
+}
+
+/// Places of `value` on a device in the statements of `block`: its elements, and those that routing
+/// leaves empty.
+pub(crate) fn places_in(
+    program: &Program,
+    block: Option<RepeatId>,
+    value: ValueId,
+    sharding: &Sharding,
+) -> f64 {
     let dims = &program.values[value].dims;
     dims.iter()
         .zip(&sharding.dims)

@@ -237,5 +237,12 @@ fn add_dim(program: &mut Program, whole: DimId, size: u64, factors: Vec<DimId>) 
     while program.dims.iter().any(|dim| dim.name == name) {
         name.push('\'');
     }
-    program.dims.push(Dim { name, size, factors, pad: false, span: program.dims[whole].span })
+    program.dims.push(Dim {
+        name,
+        size,
+        factors,
+        pad: false,
+        zigzag: None,
+        span: program.dims[whole].span,
+    })
 }

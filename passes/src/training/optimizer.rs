@@ -31,6 +31,8 @@
 //! gradient of a layer is freed before the next one is computed; the others are at the end.
 
 mod muon;
+mod rows;
+mod statements;
 
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
@@ -41,7 +43,7 @@ use shardwise_ir::functions::Function;
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::optimizer::{Optimizer, Rule, StateOver};
 use shardwise_ir::program::{
-    KernelPart, MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, Value,
+    KernelPart, MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, Share, Value,
 };
 use shardwise_ir::shape;
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Unreduced};
@@ -108,6 +110,11 @@ struct UpdateEmitter {
 impl UpdateEmitter {
     /// The statements that update one parameter.
     fn update(&mut self, param: ValueId, gradient: ValueId) {
+        if let Some(rate) = self.optimizer.tables.clone()
+            && let Some(row) = rows::row(&self.program, param, gradient)
+        {
+            return self.update_rows(param, gradient, row, rate);
+        }
         let name = self.program.values[param].name.clone();
         let moment = |letter: char| format!("{letter}{name}");
         let moments = self.optimizer.moments;
@@ -159,7 +166,23 @@ impl UpdateEmitter {
 
     /// The state called `name` that belongs to `param`: what the program declares, else a new one.
     fn state(&mut self, param: ValueId, name: String, dtype: DType) -> ValueId {
-        let of = self.program.values[param].clone();
+        let all: Vec<usize> = (0..self.program.values[param].dims.len()).collect();
+        self.state_along(param, name, dtype, &all)
+    }
+
+    /// The state that has the dimensions of `param` at these places only.
+    fn state_along(
+        &mut self,
+        param: ValueId,
+        name: String,
+        dtype: DType,
+        places: &[usize],
+    ) -> ValueId {
+        let mut of = self.program.values[param].clone();
+        of.dims = places.iter().map(|&place| of.dims[place]).collect();
+        if let Some(pin) = &mut of.declared_sharding {
+            pin.dims = places.iter().map(|&place| pin.dims[place].clone()).collect();
+        }
         if let Some(known) = self.program.values.position(|value| value.name == name) {
             let value = &self.program.values[known];
             if value.role != Some(Role::State) || value.dims != of.dims || value.repeat != of.repeat
@@ -271,7 +294,7 @@ impl UpdateEmitter {
             result,
             result_pin: None,
             phase: Phase::Backward,
-            share: 1.0,
+            share: Share::WHOLE,
             is_kept: false,
             kernel: KernelPart::default(),
             repeat,

@@ -101,7 +101,7 @@ fn of_keyword(keyword: &str, rest: &str) -> Option<Vec<Wanted>> {
         },
         "mesh" | "dim" if option.is_none() => Vec::new(),
         "mesh" => vec![Words("Kinds of mesh axes"), Exactly(&["over"])],
-        "dim" => vec![DIMS, Exactly(&["pad"])],
+        "dim" => vec![DIMS, Exactly(&["pad", "zigzag"])],
         "allow" => vec![Lints],
         "assert" => match last {
             "" => vec![Words("What assert limits"), Exactly(&["no"]), VALUES],

@@ -89,11 +89,16 @@ impl Expressions<'_> {
         Some(format!("lax.axis_index({}) * {length}", axes(&split)))
     }
 
-    /// The indices along a dimension of a block.
+    /// The positions in their sequence of the elements along a dimension of a block.
     fn indices(&mut self, of: &TensorJson, dim: &str) -> String {
         let length = self.length(of, dim);
         let start = self.start(of, dim).map_or(String::new(), |start| format!(" + {start}"));
-        format!("jnp.arange({length}){start}")
+        let indices = format!("jnp.arange({length}){start}");
+        let order = self.plan.dims.iter().find(|other| other.dim == dim);
+        let order = order.and_then(|dim| dim.zigzag);
+        let Some(pairs) = order else { return indices };
+        self.helper("zigzag");
+        format!("zigzag({indices}, n.{}, {pairs})", identifier(dim))
     }
 
     /// An offset or distance of a step.
@@ -252,6 +257,9 @@ impl Expressions<'_> {
             "ema_square" => format!("{} * {} + (1 - {}) * {} ** 2", a[2], a[0], a[2], a[1]),
             "momentum" => format!("{} * {} + {}", a[2], a[0], a[1]),
             "sgd_step" => format!("{} - {} * {}", a[0], a[2], a[1]),
+            "row_step" => {
+                format!("{} - {} * {} / (jnp.sqrt({}) + {})", a[0], a[3], a[1], a[2], a[4])
+            }
             "adam_step" => {
                 self.helper("adam_step");
                 format!("adam_step({})", a.join(", "))

@@ -18,6 +18,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("first_only", include_str!("helpers/first_only.py")),
     ("relabel", include_str!("helpers/relabel.py")),
     ("roll", include_str!("helpers/roll.py")),
+    ("zigzag", include_str!("helpers/zigzag.py")),
     ("microbatches", include_str!("helpers/microbatches.py")),
     ("layer_slots", include_str!("helpers/layer_slots.py")),
     ("run_stages", include_str!("helpers/run_stages.py")),

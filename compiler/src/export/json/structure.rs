@@ -29,6 +29,10 @@ pub struct SizeJson {
     /// The size that its blocks are cut from: the next multiple of everything that splits it.
     /// Blocks end where the dimension ends, so the last ones may be shorter or empty.
     pub padded_size: u64,
+    /// The pairs of blocks of its order: the `i`-th of so many pairs is the `i`-th block of the
+    /// sequence and the `i`-th from its end. Positions count in the sequence.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub zigzag: Option<u64>,
 }
 
 /// A value: an array of the program.
@@ -43,6 +47,10 @@ pub struct ValueJson {
     /// `input`, `param` or `state`; absent for results of steps.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub role: Option<String>,
+    /// The share of its elements that a device holds and sends, of slots of experts where nothing is
+    /// dropped, and of gradients of tables that are updated row by row; absent where that is all.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub filled: Option<f64>,
     /// Whether it is a parameter that is not trained.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub frozen: bool,
@@ -141,6 +149,7 @@ pub(super) fn sizes(plan: &Plan) -> Vec<SizeJson> {
         size: dim.size,
         factors: dim.factors.iter().map(|&factor| program.dims[factor].name.clone()).collect(),
         padded_size: padded[id],
+        zigzag: dim.zigzag.map(|order| order.pairs),
     };
     program.dims.iter_enumerated().map(one).collect()
 }
@@ -151,6 +160,7 @@ pub(super) fn values(program: &Program) -> Vec<ValueJson> {
         dims: value.dims.iter().map(|&dim| program.dims[dim].name.clone()).collect(),
         dtype: value.dtype.name().to_owned(),
         role: value.role.map(|role| role_name(role).to_owned()),
+        filled: Some(value.filled).filter(|&share| share < 1.0),
         frozen: value.is_frozen,
         given: value
             .declared_sharding

@@ -44,10 +44,11 @@ pub(crate) fn out_of_list(items: &[Span], number: usize) -> Span {
     }
 }
 
-/// A declaration of a dimension, with the `pad` after it.
+/// A declaration of a dimension, with the words after it.
 pub(crate) fn dim_span(dim: &DimDecl) -> Span {
     let declared = dim.name.span.to(dim.size.span);
-    dim.pad.map_or(declared, |pad| declared.to(pad))
+    let order = dim.zigzag.as_ref().map(|order| order.span);
+    dim.pad.into_iter().chain(order).fold(declared, Span::to)
 }
 
 /// The dimensions that other sizes are computed from.

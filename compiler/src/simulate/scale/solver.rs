@@ -316,7 +316,9 @@ impl Solver<'_> {
         lists.extend(through.iter().map(AxisList::as_slice));
         let microbatches = self.pipelined.iter().filter(|(dim, _)| members.contains(dim));
         let microbatches = microbatches.map(|(_, count)| *count).max().unwrap_or(1);
-        let unit = lists.iter().map(|axes| self.parts(axes)).fold(1, lcm) * microbatches;
+        let orders = members.iter().filter_map(|&dim| self.plan.program.dims[dim].zigzag);
+        let blocks = orders.map(|order| 2 * order.pairs).fold(1, lcm);
+        let unit = lists.iter().map(|axes| self.parts(axes)).fold(blocks, lcm) * microbatches;
         let whole = lists.iter().find(|axes| is_factor && count(self.mesh, axes) == own);
         let is_fresh = |size: &u64| !(earlier.contains(size) || is_factor && *size == unit);
         let alike = || like(own, unit).filter(|&size| size > 1 && size >= least);

@@ -14,7 +14,7 @@ use shardwise_ir::functions::{Arithmetic, Function};
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::program::{
     Backward, KernelPart, MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, ReduceFn,
-    Scan, Value,
+    Scan, Share, Value,
 };
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::shape::{dtype, infer_shape};
@@ -336,7 +336,7 @@ impl Emitter {
             result: value,
             result_pin,
             phase: Phase::Backward,
-            share: 1.0,
+            share: Share::WHOLE,
             is_kept: false,
             kernel: KernelPart::default(),
             repeat: self.block(),

@@ -5,7 +5,8 @@ use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{
-    BatchSplit, Blocks, KernelPart, MapFn, MapForm, Op, OpKind, Operand, Program, Repeat, Value,
+    BatchSplit, Blocks, KernelPart, MapFn, MapForm, Op, OpKind, Operand, Program, Repeat, Share,
+    Value,
 };
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::shape::infer_shape;
@@ -241,7 +242,7 @@ impl MicrobatchRewriter<'_> {
                 result: combined,
                 result_pin,
                 repeat,
-                share: 1.0,
+                share: Share::WHOLE,
                 is_kept: false,
                 kernel: KernelPart::default(),
                 ..op.clone()
@@ -349,7 +350,7 @@ impl MicrobatchRewriter<'_> {
             result: rows,
             result_pin: None,
             phase: shardwise_ir::program::Phase::Forward,
-            share: 1.0,
+            share: Share::WHOLE,
             is_kept: false,
             kernel: KernelPart::default(),
             repeat,

@@ -30,15 +30,11 @@
 
 use shardwise_ir::dtype::DType;
 use shardwise_ir::functions::{Arithmetic, Function, ReduceFn};
-use shardwise_ir::ids::{DimId, RepeatId, ValueId};
-use shardwise_ir::program::{
-    Dim, KernelPart, MapFn, MapForm, Op, OpKind, Operand, Phase, Program, Value,
-};
-use shardwise_ir::rearrange::Rearrange;
-use shardwise_ir::shape;
-use shardwise_ir::sharding::{Pin, Unreduced};
+use shardwise_ir::ids::{DimId, ValueId};
+use shardwise_ir::program::{Dim, MapForm, Op, OpKind, Program};
 
 use super::UpdateEmitter;
+use super::statements::Statements;
 
 /// The coefficients of an iteration, chosen for the steepest slope at zero.
 const COEFFICIENTS: [&str; 3] = ["3.4445", "-4.775", "2.0315"];
@@ -53,11 +49,9 @@ pub(super) fn is_matrix(program: &Program, param: ValueId) -> bool {
     program.values[param].dims.len() == 2 && !program.ops.iter().any(is_table)
 }
 
-/// Statements whose results belong to the update of one parameter.
+/// The statements that find the direction of one matrix.
 struct Muon<'e> {
-    emitter: &'e mut UpdateEmitter,
-    base: String,
-    block: Option<RepeatId>,
+    write: Statements<'e>,
     /// The shorter dimension, two others as long, and the longer one.
     dims: [DimId; 4],
 }
@@ -75,7 +69,8 @@ pub(super) fn orthogonal(
     let [short, long] = if size(first) <= size(second) { [first, second] } else { [second, first] };
     let [once, twice] = ["'", "''"].map(|mark| alike(emitter, short, mark));
     let block = emitter.program.values[momentum].repeat;
-    Muon { emitter, base, block, dims: [short, once, twice, long] }.orthogonal(momentum)
+    let write = Statements { emitter, base, block };
+    Muon { write, dims: [short, once, twice, long] }.orthogonal(momentum)
 }
 
 /// A dimension as long as another, called after it.
@@ -90,13 +85,14 @@ fn alike(emitter: &mut UpdateEmitter, dim: DimId, mark: &str) -> DimId {
 impl Muon<'_> {
     fn orthogonal(&mut self, momentum: ValueId) -> ValueId {
         let [short, .., long] = self.dims;
-        let momentum = self.map(MapForm::Cast(DType::Bf16), &[momentum]);
-        let squares = self.call(Function::Square, &[momentum]);
+        let momentum = self.write.map(MapForm::Cast(DType::Bf16), &[momentum]);
+        let squares = self.write.call(Function::Square, &[momentum]);
         let sum = OpKind::Reduce { function: ReduceFn::Sum, dims: vec![short, long] };
-        let sum = self.statement(sum, &[squares]);
-        let sum = self.map(MapForm::InfixScalar(Arithmetic::Add, LEAST_SQUARE.to_owned()), &[sum]);
-        let scale = self.call(Function::Rsqrt, &[sum]);
-        let scaled = self.product(&[], momentum, scale);
+        let sum = self.write.statement(sum, &[squares]);
+        let sum =
+            self.write.map(MapForm::InfixScalar(Arithmetic::Add, LEAST_SQUARE.to_owned()), &[sum]);
+        let scale = self.write.call(Function::Rsqrt, &[sum]);
+        let scaled = self.write.product(&[], momentum, scale);
         (0..ITERATIONS).fold(scaled, |so_far, _| self.iteration(so_far))
     }
 
@@ -104,72 +100,15 @@ impl Muon<'_> {
     fn iteration(&mut self, x: ValueId) -> ValueId {
         let [short, once, twice, long] = self.dims;
         let [a, b, c] = COEFFICIENTS;
-        let renamed = self.renamed(x, &[(short, once)]);
-        let gram = self.product(&[long], x, renamed);
-        let again = self.renamed(gram, &[(short, twice)]);
-        let square = self.product(&[once], gram, again);
-        let square = self.renamed(square, &[(twice, once)]);
-        let [gram, square] = [(b, gram), (c, square)].map(|(by, of)| self.scaled(by, of));
-        let both = self.map(MapForm::Infix(Arithmetic::Add), &[gram, square]);
-        let turned = self.product(&[once], both, renamed);
-        let scaled = self.scaled(a, x);
-        self.map(MapForm::Infix(Arithmetic::Add), &[scaled, turned])
-    }
-
-    fn scaled(&mut self, by: &str, of: ValueId) -> ValueId {
-        self.map(MapForm::ScaleBy(by.to_owned()), &[of])
-    }
-
-    fn call(&mut self, function: Function, operands: &[ValueId]) -> ValueId {
-        self.map(MapForm::call(function), operands)
-    }
-
-    fn map(&mut self, form: MapForm, operands: &[ValueId]) -> ValueId {
-        let dtype = self.emitter.program.values[operands[0]].dtype;
-        let function = match form {
-            MapForm::Cast(to) => MapFn::cast(dtype, to),
-            form => MapFn::new(form),
-        };
-        self.statement(OpKind::Map(function), operands)
-    }
-
-    fn product(&mut self, contracted: &[DimId], left: ValueId, right: ValueId) -> ValueId {
-        self.statement(OpKind::Einsum { contracted: contracted.to_vec() }, &[left, right])
-    }
-
-    fn renamed(&mut self, of: ValueId, pairs: &[(DimId, DimId)]) -> ValueId {
-        self.statement(OpKind::Rearrange(Rearrange::Rename(pairs.to_vec())), &[of])
-    }
-
-    /// Adds a statement; a rename gets its dimensions from its left side, which leaves the sharding
-    /// open.
-    fn statement(&mut self, kind: OpKind, operands: &[ValueId]) -> ValueId {
-        let values = &self.emitter.program.values;
-        let dims: Vec<&[DimId]> =
-            operands.iter().map(|&operand| values[operand].dims.as_slice()).collect();
-        let dtypes: Vec<DType> = operands.iter().map(|&operand| values[operand].dtype).collect();
-        let (dims, dtype) = (shape::infer_shape(&kind, &dims), shape::dtype(&kind, &dtypes));
-        let open = Pin { dims: vec![None; dims.len()], unreduced: Unreduced::default() };
-        let pin = Some(open).filter(|_| matches!(kind, OpKind::Rearrange(_)));
-        let (name, span) = (self.emitter.numbered(&self.base), self.emitter.optimizer.span);
-        let result = self.emitter.program.values.push(Value {
-            declared_sharding: pin.clone(),
-            repeat: self.block,
-            ..Value::result(name, dims, dtype, span)
-        });
-        let operands = operands.iter().map(|&value| Operand { value, pin: None, span }).collect();
-        self.emitter.ops.push(Op {
-            kind,
-            operands,
-            result,
-            result_pin: pin,
-            phase: Phase::Backward,
-            repeat: self.block,
-            share: 1.0,
-            is_kept: false,
-            kernel: KernelPart::default(),
-            span,
-        });
-        result
+        let renamed = self.write.renamed(x, &[(short, once)]);
+        let gram = self.write.product(&[long], x, renamed);
+        let again = self.write.renamed(gram, &[(short, twice)]);
+        let square = self.write.product(&[once], gram, again);
+        let square = self.write.renamed(square, &[(twice, once)]);
+        let [gram, square] = [(b, gram), (c, square)].map(|(by, of)| self.write.scaled(by, of));
+        let both = self.write.map(MapForm::Infix(Arithmetic::Add), &[gram, square]);
+        let turned = self.write.product(&[once], both, renamed);
+        let scaled = self.write.scaled(a, x);
+        self.write.map(MapForm::Infix(Arithmetic::Add), &[scaled, turned])
     }
 }

@@ -1,7 +1,7 @@
 //! Attention that is masked and experts that are routed: right numbers, and only what is not masked
 //! counts.
 
-use shardwise::verify::{Setup, verify};
+use shardwise::verify::{Setup, evaluate, verify};
 use shardwise::{Options, Planned, Strategy};
 use shardwise_tests::{files, read, statements};
 
@@ -52,6 +52,129 @@ fn causal_attention_counts_half_forward_and_backward() {
     assert_eq!(again.to_string(), masked.to_string());
 }
 
+/// The same attention with all keys, and with what `masks` leaves.
+fn products_of_attention(masks: &str) -> (Planned, Planned) {
+    let program = |options: &str| {
+        format!(
+            "hardware tpu-v5p\nmesh X=4\ndim B=4, T=4096, S=T, N=2, H=64\n\
+            input q[B_X, T, N, H], k[B_X, T, N, H], v[B_X, T, N, H], do[B_X, T, N, H]\n\
+            o = attention(q, rename_{{T->S}}(k), rename_{{T->S}}(v){options})\n\
+            backward from o given do\n\
+            output o[B_X, T, N, H], dq[B_X, T, N, H], dk[B_X, T, N, H], dv[B_X, T, N, H]\n"
+        )
+    };
+    (plan(&program(""), Strategy::Search), plan(&program(masks), Strategy::Search))
+}
+
+/// FLOPs of all products of a plan, in the order of their size.
+fn products(planned: &Planned) -> Vec<f64> {
+    let json = planned.json();
+    let mut flops: Vec<f64> =
+        json.steps.iter().filter(|step| step.kind == "einsum").map(|step| step.flops).collect();
+    flops.retain(|&flops| flops > 1e9);
+    flops
+}
+
+#[test]
+fn scores_count_what_scale_cap_mask_and_window_leave() {
+    let share = |window: f64| window / 4096.0 * (1.0 - window / 8192.0);
+    let cases = [
+        (", causal", 0.5),
+        (", causal, scale=0.5, cap=30.0", 0.5),
+        (", causal, window=512", share(512.0)),
+        (", causal, window=4096", 0.5),
+        (", causal, window=1024, cap=30.0", share(1024.0)),
+        (", window=512", 1.0),
+    ];
+    for (masks, share) in cases {
+        let (all, masked) = products_of_attention(masks);
+        let (all, masked) = (products(&all), products(&masked));
+        assert_eq!((all.len(), masked.len()), (6, 6), "{masks}");
+        for (all, masked) in all.iter().zip(&masked) {
+            assert!((masked / all - share).abs() < 1e-12, "{masks}: {masked} of {all}");
+        }
+    }
+}
+
+#[test]
+fn what_is_read_without_a_mask_counts_all() {
+    let source = "hardware tpu-v5p\nmesh X=4\ndim B=4, T=4096, S=T, H=64\n\
+        input q[B_X, T, H], k[B_X, S, H], v[B_X, S, H]\n\
+        l = q *H k\nm = 0.125 * l\np = softmax_S(causal_{T,S}(m))\no = p *S v\n\
+        output o[B_X, T, H], l[B_X, T, S]\n";
+    let [scores, values] = products(&plan(source, Strategy::Search))[..] else { panic!("two") };
+    assert!((scores / values - 2.0).abs() < 1e-12);
+}
+
+/// On the busiest device: FLOPs are an average, seconds are not.
+#[test]
+fn a_split_sequence_takes_as_long_as_its_busiest_device() {
+    let seconds = |order: &str, devices: u64| {
+        let source = format!(
+            "hardware tpu-v5p\nmesh X={devices}\ndim B=1, T=65536{order}, S=T, N=1, H=128\n\
+            input q[B, T_X, N, H], k[B, S, N, H], v[B, S, N, H]\n\
+            o = attention(q, k, v, causal)\noutput o[B, T_X, N, H]\n"
+        );
+        let json = plan(&source, Strategy::Search).json();
+        let products = json.steps.iter().filter(|step| step.kind == "einsum");
+        let times: Vec<f64> = products.map(|step| step.time_s * devices as f64).collect();
+        assert!((times[0] - times[1]).abs() < 1e-9, "{source}");
+        times[0]
+    };
+    let even = seconds("", 1);
+    for devices in [2, 4, 8, 16] {
+        let (last, zigzag) =
+            (seconds("", devices), seconds(&format!(" zigzag {devices}"), devices));
+        assert!((zigzag / even - 1.0).abs() < 1e-6, "{devices}: {zigzag} {even}");
+        let expected = 2.0 - 1.0 / devices as f64;
+        assert!((last / even - expected).abs() < 1e-6, "{devices}: {last} {even}");
+        let more = seconds(&format!(" zigzag {}", 4 * devices), devices);
+        assert!((more / even - 1.0).abs() < 1e-6, "{devices}: {more} {even}");
+    }
+}
+
+/// What attention in zigzag order gives is what attention in the order of the sequence gives, with
+/// the rows of its inputs and outputs in the other order.
+#[test]
+fn zigzag_order_is_the_same_attention_with_its_rows_moved() {
+    let (size, pairs, width) = (16, 4, 3);
+    let block = size / (2 * pairs);
+    let order = (0..pairs).flat_map(|pair| [pair, 2 * pairs - 1 - pair]);
+    let order: Vec<usize> = order.flat_map(|at| (0..block).map(move |k| at * block + k)).collect();
+    let moved = |rows: &[f64]| -> Vec<f64> {
+        order.iter().flat_map(|&row| rows[row * width..][..width].to_vec()).collect()
+    };
+    let attention = |zigzag: &str, given: [&[f64]; 3]| {
+        let source = format!(
+            "hardware tpu-v5p\nmesh X=1\ndim T={size}{zigzag}, S=T, H={width}\n\
+            input q: f32[T, H], k: f32[T, H], v: f32[T, H]\n\
+            out = attention(q, rename_{{T->S}}(k), rename_{{T->S}}(v), causal, window=6)\n\
+            output out[T, H]\n"
+        );
+        let program = shardwise::check("order", &source, &Options::default()).program;
+        let given = ["q", "k", "v"].map(str::to_owned).into_iter().zip(given.map(<[f64]>::to_vec));
+        let values = evaluate(&program.expect("it resolves"), &given.collect());
+        values.expect("all is given")["out"].clone()
+    };
+    let numbers = |seed: f64| -> Vec<f64> {
+        (0..size * width).map(|at| (seed * (at as f64 + 1.0)).sin()).collect()
+    };
+    let given = [numbers(1.1), numbers(2.3), numbers(0.7)];
+    let plain = attention("", [&given[0], &given[1], &given[2]]);
+    let other = given.map(|rows| moved(&rows));
+    let zigzag = attention(" zigzag 4", [&other[0], &other[1], &other[2]]);
+    for (a, b) in moved(&plain).iter().zip(&zigzag) {
+        assert!((a - b).abs() < 1e-12, "{a} {b}");
+    }
+}
+
+#[test]
+fn a_plan_prints_the_order_of_its_dimensions() {
+    let source = read("tests/programs/sparse/zigzag.shard");
+    let again = plan(&plan(&source, Strategy::Search).to_string(), Strategy::Search);
+    assert!(again.to_string().contains("T=32768 zigzag 4, S=32768 zigzag 4"), "{again}");
+}
+
 #[test]
 fn tokens_and_experts_over_one_axis_take_two_exchanges_each_way() {
     let source = read("tests/programs/sparse/moe.shard");
@@ -78,6 +201,39 @@ fn experts_count_the_slots_that_they_have_and_the_exchange_what_is_sent() {
         (flops(&planned, "In") - sent).abs() < 1.0 && (flops(&planned, "Out") - sent).abs() < 1.0,
         "{planned}"
     );
+}
+
+/// With a slot for every token nothing is dropped, and only slots in use count: as rows of four
+/// experts a token, whatever their number.
+#[test]
+fn without_drops_only_slots_in_use_count() {
+    let source = read("tests/programs/sparse/moe-dropless.shard");
+    let planned = plan(&source, Strategy::Search);
+    let json = planned.json();
+    // A device: 64 groups of 2048 tokens over 8 devices, each to four experts.
+    let rows = 64.0 * 2048.0 / 8.0 * 4.0;
+    let products = json.steps.iter().filter(|step| step.kind == "einsum");
+    let of_experts: Vec<f64> =
+        products.map(|step| step.flops).filter(|&flops| flops > 1e11).collect();
+    assert_eq!(of_experts.len(), 7, "{planned}");
+    for flops in of_experts {
+        assert!((flops / (2.0 * rows * 4096.0 * 2048.0) - 1.0).abs() < 1e-12, "{flops}\n{planned}");
+    }
+    let exchanged: Vec<u64> = json
+        .steps
+        .iter()
+        .filter(|step| step.kind == "all_to_all")
+        .map(|step| step.local_bytes)
+        .collect();
+    assert_eq!(exchanged, [(rows * 4096.0 * 2.0) as u64; 3], "{planned}");
+    // With the capacity of twice the average, twice as many slots are computed; with all of them
+    // kept, 16 times as many.
+    let peak = |source: &str| plan(source, Strategy::Search).json().memory.peak_bytes;
+    let twice = source.replace("C=T", "C=256");
+    assert!(5 * peak(&source) < 4 * peak(&twice));
+    // The kinds of statements stay: a plan is parsed to the same prices.
+    let again = plan(&planned.to_string(), Strategy::Search);
+    assert_eq!(again.to_string(), planned.to_string());
 }
 
 #[test]

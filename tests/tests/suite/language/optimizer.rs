@@ -230,6 +230,70 @@ fn updates_are_those_of_the_papers() {
     assert!(after["W.new"] > 2.9, "the copy is what is updated");
 }
 
+/// Row-wise Adagrad: a row moves by its gradient over the root of the sum of its mean squares, and
+/// a row that no index names stays.
+#[test]
+fn rows_of_tables_are_updated_where_they_are_looked_up() {
+    let source = "hardware tpu-v5p\nmesh X=1\ndim B=3, V=4, D=2\n\
+        input ids: int32[B], g: f32[B, D]\nparam E: f32[V, D]\nx = take_V(E, ids)\n\
+        backward from x given g\noptimizer adam, tables=0.1\n";
+    let program = shardwise::check("rows", source, &Options::default()).program.expect("resolves");
+    let table = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+    let given = [
+        ("ids", vec![2.0, 0.0, 2.0]),
+        ("g", vec![0.5, -0.5, 1.0, 2.0, 0.25, 0.75]),
+        ("E", table.to_vec()),
+        ("sE", vec![0.1, 0.2, 0.3, 0.4]),
+    ];
+    let given = given.into_iter().map(|(name, values)| (name.to_owned(), values)).collect();
+    let after = evaluate(&program, &given).expect("all is declared");
+    let gradient = [[1.0_f64, 2.0], [0.0, 0.0], [0.75, 0.25], [0.0, 0.0]];
+    for (row, gradient) in gradient.iter().enumerate() {
+        let sum =
+            0.1 * (row as f64 + 1.0) + f64::midpoint(gradient[0].powi(2), gradient[1].powi(2));
+        assert!((after["sE.new"][row] - sum).abs() < 1e-12, "{row}");
+        for place in 0..2 {
+            let at = 2 * row + place;
+            let expected = table[at] - 0.1 * gradient[place] / (sum.sqrt() + 1e-8);
+            assert!((after["E.new"][at] - expected).abs() < 1e-12, "{row} {place}");
+        }
+    }
+}
+
+/// The update of a table costs the rows that a step looks up: twice as long a table takes as long,
+/// and a table that is read otherwise, or updated by its momentum, is updated as a whole.
+#[test]
+fn updates_of_tables_cost_the_rows_that_are_looked_up() {
+    let plan_of = |rows: u64, uses: &str, optimizer: &str| {
+        searched(&format!(
+            "hardware h100\nmesh X=8\ndim B=65536, D=128, V={rows}\n\
+            input ids: int32[B_X], dx[B_X, D]\nparam E[V_X, D]\n{uses}\n\
+            backward from x given dx\noptimizer {optimizer}\n"
+        ))
+    };
+    let lookup = "x[B_X, D] = take_V(E, ids)";
+    let cost = |planned: &Planned| planned.report.serial_s;
+    let gradients = |planned: &Planned| {
+        let held = planned.json().memory.held;
+        held.iter().filter(|held| held.kind == "gradients").map(|held| held.bytes).sum::<u64>()
+    };
+    let [short, long] =
+        [1_000_000, 8_000_000].map(|rows| plan_of(rows, lookup, "sgd, tables=0.01"));
+    assert!((cost(&short) / cost(&long) - 1.0).abs() < 1e-9, "{short}\n{long}");
+    assert!(gradients(&short).abs_diff(gradients(&long)) <= 8, "{short}\n{long}");
+    let dense = plan_of(8_000_000, lookup, "sgd");
+    assert!(cost(&dense) > 3.0 * cost(&long), "{dense}\n{long}");
+    assert!(gradients(&dense) > 20 * gradients(&long), "{dense}\n{long}");
+    let tied = "y[B_X, D] = take_V(E, ids)\nx[B_X, D] = y + sum_V(y *D E) * y";
+    let tied = plan_of(1_000_000, tied, "sgd, tables=0.01");
+    assert!(tied.to_string().contains("sgd_step(E"), "{tied}");
+    // Two lookups of one table name the rows of both.
+    let twice = "x[B_X, D] = take_V(E, ids) + take_V(E, ids + 1)";
+    let twice = plan_of(8_000_000, twice, "sgd, tables=0.01");
+    assert!(twice.to_string().contains("row_step(E"), "{twice}");
+    assert!(gradients(&twice) < gradients(&dense) / 5, "{twice}");
+}
+
 #[test]
 fn gradients_have_the_dtype_that_the_program_gives() {
     let source = read("tests/programs/optimizer/gradients-f32.shard");
