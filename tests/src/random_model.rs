@@ -118,7 +118,8 @@ impl Sketch<'_> {
         let _ = write!(
             self.text,
             "hardware {hardware}\nmesh {stages}X={x}, Y={y}\n\
-             dim B={b}, T={t}, S=T, D={d}, F={}, K=4, H=8, E=4, Slots={t}, C=T/4, N=4, Q=6, P=N*Q, M=64\n\
+             dim B={b}, T={t}, S=T, C=T/4, D={d}, F={}, K=4, H=8, E=4, Slots={t}\n\
+             dim N=4, Q=6, P=N*Q, M=64\n\
              input x{input}, t[B, T, D]\n",
             2 * d,
         );

@@ -104,7 +104,7 @@ module.exports = grammar({
 
     dim: ($) => seq("dim", separated($.dimension_declaration, ","), optional($._last_comma)),
     dimension_declaration: ($) =>
-      seq(field("name", $.dimension), "=", field("size", $._size), optional("pad")),
+      seq(field("name", $.dimension), "=", field("size", $._size), repeat(choice("pad", seq("zigzag", $._size)))),
     dimension: ($) => choice($.identifier, alias(choice(...NAMES_TOO), $.identifier)),
 
     _size: ($) => choice($.size_number, $.dimension, $.binary_size, $.size_group),

@@ -298,6 +298,13 @@ functions! {
         numbers: 0, linearity: Linearity::None, result: Whole, masked: Lost, flops: 1,
         evaluate: |v| v[0].round_ties_even(),
     }
+    /// A step of row-wise Adagrad from sums `s` of mean squares, with its rate and epsilon.
+    RowStep "row_step" (
+        w: Any, None, Undefined; dw: Any, None, Undefined; s: Positive, None, Undefined
+    ) {
+        numbers: 2, linearity: Linearity::None, result: Float, masked: Lost, flops: 1,
+        evaluate: |v| v[0] - v[3] * v[1] / (v[2].sqrt() + v[4]),
+    }
     /// One over the square root.
     Rsqrt "rsqrt" (
         x: Positive, None,
@@ -314,13 +321,6 @@ functions! {
     ) {
         numbers: 0, linearity: Linearity::Rest, result: Chosen, masked: Lost, flops: 1,
         evaluate: |v| if v[0] == 0.0 { v[2] } else { v[1] },
-    }
-    /// A step of row-wise Adagrad from sums `s` of mean squares, with its rate and epsilon.
-    RowStep "row_step" (
-        w: Any, None, Undefined; dw: Any, None, Undefined; s: Positive, None, Undefined
-    ) {
-        numbers: 2, linearity: Linearity::None, result: Float, masked: Lost, flops: 1,
-        evaluate: |v| v[0] - v[3] * v[1] / (v[2].sqrt() + v[4]),
     }
     /// A step of gradient descent, with its rate.
     SgdStep "sgd_step" (w: Any, None, Undefined; dw: Any, None, Undefined) {

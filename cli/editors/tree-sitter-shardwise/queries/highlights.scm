@@ -9,7 +9,7 @@
 ] @keyword
 
 [
-  "over" "pad" "no" "stays" "sharded" "from" "given" "gradients" "until" "step" "update" "forward"
+  "over" "pad" "zigzag" "no" "stays" "sharded" "from" "given" "gradients" "until" "step" "update" "forward"
   "reversed" "in" "of" "keep" "only"
 ] @keyword
 

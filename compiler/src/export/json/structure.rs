@@ -47,8 +47,9 @@ pub struct ValueJson {
     /// `input`, `param` or `state`; absent for results of steps.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub role: Option<String>,
-    /// The share of its elements that a device holds and sends, of slots of experts where nothing is
-    /// dropped, and of gradients of tables that are updated row by row; absent where that is all.
+    /// The share of its elements that a device holds and sends, of slots of experts where nothing
+    /// is dropped, and of gradients of tables that are updated row by row; absent where that is
+    /// all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub filled: Option<f64>,
     /// Whether it is a parameter that is not trained.
