@@ -119,6 +119,33 @@ def reordered(x, dims, order):
     return np.transpose(x, [dims.index(dim) for dim in order])
 
 
+def places_of(operation, places, kernel):
+    """The element of each window at each place, counted from where the first window begins."""
+    return operation["stride"] * np.arange(places)[:, None] + np.arange(kernel)
+
+
+def windows(block, operation, sizes, dims, order):
+    """The windows of a dimension, which are zero outside of it."""
+    to, kernel, place = operation["to"], operation["kernel"], dims.index(operation["from"])
+    at = places_of(operation, sizes[to], sizes[kernel])
+    widths = [(0, 0)] * block.ndim
+    after = at.max() + 1 - operation["padding"] - block.shape[place]
+    widths[place] = (operation["padding"], max(0, after))
+    taken = np.take(np.pad(block, widths), at, place)
+    return reordered(taken, dims[:place] + [to, kernel] + dims[place + 1 :], order)
+
+
+def overlap(block, operation, sizes, dims, order):
+    """Windows added up at the elements that they are of."""
+    places, kernel, to = operation["from"], operation["kernel"], operation["to"]
+    rest = [dim for dim in dims if dim not in (places, kernel)]
+    moved = reordered(block, dims, [places, kernel, *rest])
+    at, padding = places_of(operation, *moved.shape[:2]), operation["padding"]
+    whole = np.zeros([max(at.max() + 1, padding + sizes[to]), *moved.shape[2:]])
+    np.add.at(whole, at, moved)
+    return reordered(whole[padding : padding + sizes[to]], [to, *rest], order)
+
+
 class Tensor:
     """A value in one of its shardings."""
 
@@ -384,6 +411,19 @@ class Plan:
         moved = self.move(rolled, whole, operand)
         return [reordered(block, operand.dims, result.dims) for block in moved]
 
+    def convolve(self, operand, result, operation):
+        """Windows of a dimension, or these added up: of all of it, and then each device's part."""
+        def unsharded(of, dim):
+            return of.with_axes([() if d == dim else a for d, a in zip(of.dims, of.axes)])
+
+        whole = unsharded(operand, operation["from"])
+        all_of_result = unsharded(result, operation["to"])
+        function = windows if operation["kind"] == "windows" else overlap
+        gathered = self.move(self.read(operand), operand, whole)
+        dims = [operand.dims, result.dims]
+        blocks = [function(block, operation, self.dims, *dims) for block in gathered]
+        return self.move(blocks, all_of_result, result)
+
     def step(self, step, block):
         operation, result = step["operation"], Tensor(step["result"])
         operands = [Tensor(operand) for operand in step["operands"]]
@@ -395,6 +435,8 @@ class Plan:
             blocks = self.leave(operation, operands[0], result)
         elif kind == "roll":
             blocks = self.roll(operands[0], result, operation)
+        elif kind in ("windows", "overlap"):
+            blocks = self.convolve(operands[0], result, operation)
         elif "axes" in operation:
             blocks = self.communicate(operation, operands[0], result)
         else:

@@ -9,6 +9,7 @@ mod attention;
 mod checkpoint;
 mod chip;
 mod collective;
+mod convolution;
 mod define;
 mod expression;
 mod gradient;

@@ -24,6 +24,7 @@
 //! produced last first: whatever else it reads is there by then.
 
 mod attention;
+mod implicit;
 mod kernels;
 mod parts;
 mod recompute;

@@ -101,7 +101,13 @@ impl Devices {
         start..(start + block).min(extent.size)
     }
 
-    fn spans(&self, extents: &[Extent], sharding: &Sharding, device: usize) -> Vec<Range<usize>> {
+    /// The ranges of a device's block of a value.
+    pub(super) fn spans(
+        &self,
+        extents: &[Extent],
+        sharding: &Sharding,
+        device: usize,
+    ) -> Vec<Range<usize>> {
         extents
             .iter()
             .zip(&sharding.dims)

@@ -2,10 +2,11 @@
 //! statement.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
-use ndarray::ArrayD;
+use ndarray::{ArrayD, ArrayViewMutD, Axis, Slice};
 use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::{Collective, Materialization, Plan, Step, StepKind};
@@ -107,8 +108,8 @@ impl<'a> Run<'a> {
     fn step(&mut self, number: usize) -> Result<(), Fault> {
         let step = &self.plan.steps[number];
         let blocks = match &step.kind {
-            StepKind::Local(op) if self.rolls(*op, step.operands.first()) => {
-                self.rolled(*op, &step.operands[0])?
+            StepKind::Local(op) if self.exchanges(*op, step.operands.first()) => {
+                self.with_neighbours(*op, &step.operands[0], &step.result)?
             }
             StepKind::Local(op) => self.computed(*op, step)?,
             StepKind::Collective(collective, _) => self.communicated(collective, step)?,
@@ -173,64 +174,55 @@ impl<'a> Run<'a> {
         moved.ok_or(Fault::NotApplicable)
     }
 
-    /// Whether an operation rolls along a sharded dimension.
-    fn rolls(&self, op: OpId, operand: Option<&Materialization>) -> bool {
-        let program = &self.plan.program;
-        let (OpKind::Rearrange(Rearrange::Roll(roll)), Some(operand)) =
-            (&program.ops[op].kind, operand)
-        else {
-            return false;
-        };
-        program.values[operand.value]
-            .dims
-            .iter()
+    /// Whether an operation sends to neighbours: it rolls or takes windows along a sharded
+    /// dimension.
+    fn exchanges(&self, op: OpId, operand: Option<&Materialization>) -> bool {
+        let dim = exchanged(&self.plan.program.ops[op].kind);
+        let Some((operand, (dim, _))) = operand.zip(dim) else { return false };
+        let dims = &self.plan.program.values[operand.value].dims;
+        dims.iter()
             .zip(&operand.sharding.dims)
-            .any(|(dim, axes)| *dim == roll.dim && !axes.is_empty())
+            .any(|(&other, axes)| other == dim && !axes.is_empty())
     }
 
-    /// A roll along a sharded dimension, by its definition: joins all blocks, rolls, and splits
-    /// them.
-    fn rolled(&self, op: OpId, operand: &Materialization) -> Result<Blocks, Fault> {
+    /// A roll or windows along a sharded dimension, by their definition: a device computes all of
+    /// the result from what reaches it, and has its block of that.
+    fn with_neighbours(
+        &self,
+        op: OpId,
+        operand: &Materialization,
+        result: &Materialization,
+    ) -> Result<Blocks, Fault> {
         let program = &self.plan.program;
-        let OpKind::Rearrange(Rearrange::Roll(roll)) = &program.ops[op].kind else {
-            return Err(Fault::NotApplicable);
+        let op = &program.ops[op];
+        let (from, to) = exchanged(&op.kind).ok_or(Fault::NotApplicable)?;
+        let axis = |value: ValueId, dim: DimId| {
+            let place = program.values[value].dims.iter().position(|&other| other == dim);
+            place.ok_or(Fault::NotApplicable)
         };
-        let mut whole = operand.sharding.clone();
-        let split = program.values[operand.value]
-            .dims
-            .iter()
-            .zip(&mut whole.dims)
-            .filter(|(dim, _)| **dim == roll.dim);
-        split.for_each(|(_, axes)| axes.clear());
-        let extents = self.extents_of(operand.value);
+        let (before, after) = (axis(operand.value, from)?, axis(result.value, to)?);
+        let (mut whole, mut new) = (operand.sharding.clone(), result.sharding.clone());
+        whole.dims[before].clear();
+        new.dims[after].clear();
+        let extents = [operand, result].map(|of| self.extents_of(of.value));
         let gathered = self
             .mesh
-            .move_blocks(self.read(operand)?, &extents, &operand.sharding, &whole)
+            .move_blocks(self.read(operand)?, &extents[0], &operand.sharding, &whole)
             .ok_or(Fault::NotApplicable)?;
-        let one = |device: usize| {
-            let start = self.mesh.starts(&extents, &whole, device);
+        let one = |(device, mut block): (usize, ArrayD<f64>)| {
+            let own = self.mesh.spans(&extents[0], &operand.sharding, device).swap_remove(before);
+            keep_near(program, &op.kind, block.view_mut(), Axis(before), &own);
             let place = Place {
-                starts: vec![start.clone()],
-                start,
-                shape: self.mesh.shape(&extents, &whole, device),
+                starts: vec![self.mesh.starts(&extents[0], &whole, device)],
+                start: self.mesh.starts(&extents[1], &new, device),
+                shape: self.mesh.shape(&extents[1], &new, device),
             };
-            let block =
-                evaluate::operation(program, &program.ops[op], &[&gathered[device]], &place);
-            block.ok_or_else(|| Fault::Unfit { device: self.name(device) })
+            let own = self.mesh.spans(&extents[1], &result.sharding, device).swap_remove(after);
+            evaluate::operation(program, op, &[&block], &place)
+                .map(|all| all.slice_axis(Axis(after), Slice::from(own)).to_owned())
+                .ok_or_else(|| Fault::Unfit { device: self.name(device) })
         };
-        let blocks = (0..self.mesh.len()).map(one).collect::<Result<Blocks, _>>()?;
-        // The left side may have another order of dimensions.
-        let (result, dims) = (program.ops[op].result, &program.values[operand.value].dims);
-        let place = |dim: &DimId| dims.iter().position(|other| other == dim);
-        let order: Vec<usize> = program.values[result].dims.iter().filter_map(place).collect();
-        let ordered = |of: &Sharding| Sharding {
-            dims: order.iter().map(|&place| of.dims[place].clone()).collect(),
-            ..of.clone()
-        };
-        let (from, to) = (ordered(&whole), ordered(&operand.sharding));
-        self.mesh
-            .move_blocks(&blocks, &self.extents_of(result), &from, &to)
-            .ok_or(Fault::NotApplicable)
+        gathered.into_iter().enumerate().map(one).collect()
     }
 
     /// Clears the blocks of a value on devices of other stages.
@@ -384,4 +376,42 @@ fn difference(a: f64, b: f64, unit: f64) -> f64 {
     }
     let error = (a - b).abs() / unit;
     if error.is_nan() { f64::INFINITY } else { error }
+}
+
+/// The dimensions of the operand and of the result along which an operation on sharded blocks sends
+/// to neighbours.
+fn exchanged(kind: &OpKind) -> Option<(DimId, DimId)> {
+    match kind {
+        OpKind::Rearrange(Rearrange::Roll(roll)) => Some((roll.dim, roll.dim)),
+        OpKind::Rearrange(Rearrange::Windows(of)) => Some((of.whole, of.places)),
+        OpKind::Rearrange(Rearrange::Overlap(of)) => Some((of.places, of.whole)),
+        _ => None,
+    }
+}
+
+/// Removes what does not reach a device whose block is `own`: elements beyond the halo of its
+/// windows become undefined, and windows beyond the blocks next to it are not added.
+fn keep_near(
+    program: &Program,
+    kind: &OpKind,
+    mut block: ArrayViewMutD<'_, f64>,
+    axis: Axis,
+    own: &Range<usize>,
+) {
+    let (before, after, otherwise) = match kind {
+        OpKind::Rearrange(Rearrange::Windows(windows)) => {
+            let parts = block.len_of(axis) / own.len().max(1);
+            let halo = windows.halo(|dim| program.dims[dim].size, parts as u64);
+            let sizes = halo.map_or((0, 0), |halo| (halo.before, halo.after));
+            (sizes.0 as usize, sizes.1 as usize, f64::NAN)
+        }
+        OpKind::Rearrange(Rearrange::Overlap(_)) => (own.len(), own.len(), 0.0),
+        _ => return,
+    };
+    let near = own.start.saturating_sub(before)..own.end + after;
+    for (place, mut row) in block.axis_iter_mut(axis).enumerate() {
+        if !near.contains(&place) {
+            row.fill(otherwise);
+        }
+    }
 }

@@ -51,6 +51,9 @@ fn ordered(kind: &OpKind) -> Vec<DimId> {
         OpKind::Gather { dim } | OpKind::ScatterAdd { dim } | OpKind::Update { dim } => vec![*dim],
         OpKind::Rearrange(how) => match how {
             Rearrange::Roll(roll) => vec![roll.dim],
+            Rearrange::Windows(windows) | Rearrange::Overlap(windows) => {
+                vec![windows.whole, windows.places, windows.kernel]
+            }
             Rearrange::Slice(Window { from, to, .. })
             | Rearrange::Pad(Window { from, to, .. })
             | Rearrange::Part { from, to, .. }

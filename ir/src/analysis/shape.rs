@@ -48,7 +48,16 @@ fn rearranged(how: &Rearrange, dims: &[DimId]) -> Vec<DimId> {
     let replaced = |dim: DimId| match how {
         Rearrange::Chunk { from, to, .. } if dim == *from => to.iter().copied().collect(),
         Rearrange::Stack { from, to } if Some(dim) == *from => vec![*to],
-        Rearrange::Roll(_) | Rearrange::Chunk { .. } | Rearrange::Stack { .. } => vec![dim],
+        Rearrange::Windows(windows) if dim == windows.whole => {
+            vec![windows.places, windows.kernel]
+        }
+        Rearrange::Overlap(windows) if dim == windows.places => vec![windows.whole],
+        Rearrange::Overlap(windows) if dim == windows.kernel => Vec::new(),
+        Rearrange::Roll(_)
+        | Rearrange::Windows(_)
+        | Rearrange::Overlap(_)
+        | Rearrange::Chunk { .. }
+        | Rearrange::Stack { .. } => vec![dim],
         Rearrange::Rename(pairs) => {
             vec![pairs.iter().find(|(old, _)| *old == dim).map_or(dim, |(_, new)| *new)]
         }

@@ -388,6 +388,9 @@ fn mixes(program: &Program, op: &Op, batch: DimId) -> bool {
             pairs.iter().any(|(old, new)| along(old) || along(new))
         }
         OpKind::Rearrange(Rearrange::Roll(roll)) => along(&roll.dim),
+        OpKind::Rearrange(Rearrange::Windows(windows) | Rearrange::Overlap(windows)) => {
+            [windows.whole, windows.places, windows.kernel].iter().any(along)
+        }
         OpKind::Along(function) => along(&function.from) || along(&function.to),
         OpKind::Rearrange(Rearrange::Part { .. } | Rearrange::Join { .. }) => true,
         OpKind::Route(route) => along(&route.tokens) || along(&route.experts),

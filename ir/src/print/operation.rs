@@ -3,7 +3,7 @@
 use super::Printer;
 use crate::ids::DimId;
 use crate::program::{Along, Fill, MapForm, OpKind};
-use crate::rearrange::{Rearrange, Roll, Route, Window};
+use crate::rearrange::{Rearrange, Roll, Route, Window, Windows};
 
 impl Printer<'_> {
     /// The right side of a local operation on operands that are printed already.
@@ -51,7 +51,14 @@ impl Printer<'_> {
             let (from, to) = (self.dim_name(window.from), self.dim_name(window.to));
             format!("{name}_{{{from},{to}}}({operands}, {})", window.start)
         };
+        let windows = |name: &str, from: &[DimId], to: &[DimId], windows: &Windows| {
+            let (from, to) = (self.dim_names(from), self.dim_names(to));
+            let Windows { stride, padding, .. } = windows;
+            format!("{name}_{{{from}->{to}}}({operands}, stride={stride}, padding={padding})")
+        };
         match how {
+            Rearrange::Windows(it) => windows("windows", &[it.whole], &[it.places, it.kernel], it),
+            Rearrange::Overlap(it) => windows("overlap", &[it.places, it.kernel], &[it.whole], it),
             Rearrange::Rename(_) => format!("rename({operands})"),
             Rearrange::Reshape(_) => format!("reshape({operands})"),
             Rearrange::Slice(part) => window("slice", part),

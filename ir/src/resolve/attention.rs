@@ -244,7 +244,7 @@ impl Resolver<'_> {
         let diag = Diag::error(names::BAD_CALL, message, at, "this option");
         self.error(diag.help(match name.node.as_str() {
             "axis" | "dim" => self.names_its_dims(call, &number.node),
-            _ => "only `attention` has options".to_owned(),
+            _ => "only `attention`, `conv`, `windows` and `overlap` have options".to_owned(),
         }));
         None
     }

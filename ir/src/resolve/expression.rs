@@ -6,7 +6,7 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use super::define::{Operation, Target, collective_kind};
-use super::{attention, repeat, structure, wording};
+use super::{attention, convolution, repeat, structure, wording};
 use crate::Diag;
 use crate::functions::{AlongFn, Arithmetic, Composite, Function};
 use crate::ids::{DimId, ValueId};
@@ -308,6 +308,9 @@ impl Resolver<'_> {
         let name = call.function.node.as_str();
         if name == attention::NAME {
             return self.attention(call, span, target);
+        }
+        if convolution::NAMES.contains(&name) {
+            return self.convolution(name, call, span, target);
         }
         self.has_no_options(call)?;
         let lower = name.to_lowercase();

@@ -124,7 +124,7 @@ impl Resolver<'_> {
     }
 
     /// Whether an operand has a dimension; reports it if not.
-    fn has(&mut self, operand: &Operand, dim: DimId, written: &Name) -> Option<()> {
+    pub(super) fn has(&mut self, operand: &Operand, dim: DimId, written: &Name) -> Option<()> {
         if self.values[operand.value].dims.contains(&dim) {
             return Some(());
         }
@@ -307,7 +307,7 @@ impl Resolver<'_> {
     }
 
     /// Whether a new dimension is not in the operand already.
-    fn is_new(&mut self, operand: &Operand, dim: DimId, written: &Name) -> Option<()> {
+    pub(super) fn is_new(&mut self, operand: &Operand, dim: DimId, written: &Name) -> Option<()> {
         if !self.values[operand.value].dims.contains(&dim) {
             return Some(());
         }

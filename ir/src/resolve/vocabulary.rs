@@ -4,7 +4,7 @@
 use shardwise_grammar::keywords::KEYWORDS;
 use strum::VariantArray;
 
-use super::{asserts, attention, optimizer, pipeline, structure};
+use super::{asserts, attention, convolution, optimizer, pipeline, structure};
 use crate::blocks::ValueGroup;
 use crate::dtype::DType;
 use crate::mesh::KindName;
@@ -26,7 +26,7 @@ const SPECIAL: [&str; 6] = ["cast", "broadcast", "last", "total", "split", atten
 
 /// All words that programs can write, but the functions of [`crate::functions`].
 pub fn vocabulary() -> Vec<Vocabulary> {
-    let calls = structure::NAMES.into_iter().chain(SPECIAL);
+    let calls = structure::NAMES.into_iter().chain(convolution::NAMES).chain(SPECIAL);
     let synonyms = structure::SYNONYMS.into_iter().map(|(synonym, _)| synonym);
     let mut calls: Vec<&'static str> = calls.chain(synonyms).collect();
     calls.sort_unstable();
@@ -45,6 +45,7 @@ pub fn vocabulary() -> Vec<Vocabulary> {
         ("Collectives", CollectiveKind::ALL.iter().map(CollectiveKind::name).collect()),
         ("Calls that change or read dimensions", calls),
         ("Options of attention", attention::OPTIONS.to_vec()),
+        ("Options of convolutions", convolution::OPTIONS.to_vec()),
         ("Options of a pipeline", pipeline::OPTIONS.to_vec()),
         ("Schedules of a pipeline", Schedule::ALL.map(Schedule::name).to_vec()),
         ("What checkpoint names", ValueGroup::VARIANTS.iter().map(|it| it.name()).collect()),

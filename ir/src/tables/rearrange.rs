@@ -32,6 +32,12 @@ pub enum Rearrange {
     },
     /// `roll_R(x, 1)`: each element so many places further along, cyclically.
     Roll(Roll),
+    /// `windows_{H->P,R}(x, stride=2, padding=1)`: for each place along `P`, the elements along `H`
+    /// that a kernel as long as `R` covers there, zero outside of `H`.
+    Windows(Windows),
+    /// `overlap_{P,R->H}(y, stride=2, padding=1)`: the transpose, windows added up where they came
+    /// from.
+    Overlap(Windows),
     /// `part(x)`: the rows of a microbatch, a strided selection of the batch.
     Part {
         /// The batch.
@@ -75,12 +81,14 @@ impl Rearrange {
         matches!(self, Self::Join { .. } | Self::Stack { .. })
     }
 
-    /// Dimensions of the operand that the result has under other names with the same axes, where
-    /// nothing else changes.
+    /// Dimensions of the operand whose axes the result has on others, where these follow from
+    /// nothing else. The kernel of windows has none.
     pub fn relabelled(&self) -> Option<Vec<(DimId, DimId)>> {
         match self {
             Self::Rename(pairs) => Some(pairs.clone()),
             Self::Part { from, to, .. } | Self::Join { from, to } => Some(vec![(*from, *to)]),
+            Self::Windows(Windows { whole, places, .. }) => Some(vec![(*whole, *places)]),
+            Self::Overlap(Windows { whole, places, .. }) => Some(vec![(*places, *whole)]),
             Self::Reshape(_)
             | Self::Slice(_)
             | Self::Pad(_)
@@ -88,6 +96,15 @@ impl Rearrange {
             | Self::Chunk { .. }
             | Self::Stack { .. }
             | Self::Roll(_) => None,
+        }
+    }
+
+    /// The windows that are taken of the operand, or added up, along a dimension of it.
+    pub fn windows_along(&self, dim: DimId) -> Option<&Windows> {
+        match self {
+            Self::Windows(windows) if windows.whole == dim => Some(windows),
+            Self::Overlap(windows) if windows.places == dim => Some(windows),
+            _ => None,
         }
     }
 }
@@ -99,6 +116,62 @@ pub struct Roll {
     pub dim: DimId,
     /// The distance, less than the size of the dimension.
     pub by: u64,
+}
+
+/// The places at which a kernel is applied to a dimension: element `r` of the window at place `p`
+/// is that at `p * stride + r - padding`, and zero where there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Windows {
+    /// The dimension that windows are of.
+    pub whole: DimId,
+    /// The dimension of the places; the same one, where it has as many elements.
+    pub places: DimId,
+    /// The dimension of a window.
+    pub kernel: DimId,
+    /// The distance between places.
+    pub stride: u64,
+    /// How far the first window begins before the first element.
+    pub padding: u64,
+}
+
+/// The elements that a device needs of its neighbours for the windows of its own places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Halo {
+    /// Of the block before its own.
+    pub before: u64,
+    /// Of the block after it.
+    pub after: u64,
+}
+
+impl Windows {
+    /// The number of places on a dimension of `whole` elements with windows of `kernel` elements;
+    /// `None` where no window fits.
+    pub fn count(&self, whole: u64, kernel: u64) -> Option<u64> {
+        let padded = whole.checked_add(self.padding.checked_mul(2)?)?;
+        Some(padded.checked_sub(kernel)?.checked_div(self.stride)? + 1)
+    }
+
+    /// The element that a window has at `within`; `None` before the first one.
+    pub fn element(&self, place: usize, within: usize) -> Option<usize> {
+        let (stride, padding) =
+            (usize::try_from(self.stride).ok()?, usize::try_from(self.padding).ok()?);
+        place.checked_mul(stride)?.checked_add(within)?.checked_sub(padding)
+    }
+
+    /// What a device needs of the blocks next to its own where the dimension, and with it its
+    /// places, is split into `parts`. `None` where they cannot be split so: blocks of places do not
+    /// lie in blocks of elements, or a window goes further than the next block.
+    pub fn halo(&self, sizes: impl Fn(DimId) -> u64, parts: u64) -> Option<Halo> {
+        let [whole, places, kernel] = [self.whole, self.places, self.kernel].map(sizes);
+        let block = whole.checked_div(parts)?;
+        let is_even = whole.is_multiple_of(parts) && places.is_multiple_of(parts);
+        let after = kernel.saturating_sub(self.padding.saturating_add(self.stride));
+        let halo = Halo { before: self.padding.min(whole), after };
+        (is_even
+            && places.checked_mul(self.stride) == Some(whole)
+            && halo.before.max(halo.after) <= block)
+            .then_some(halo)
+    }
 }
 
 /// A dimension and a part of it.

@@ -105,7 +105,11 @@ pub fn local_result(
         }
         // A device's block of the batch holds the same block of every microbatch, if that divides.
         OpKind::Rearrange(
-            how @ (Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. }),
+            how @ (Rearrange::Rename(_)
+            | Rearrange::Part { .. }
+            | Rearrange::Join { .. }
+            | Rearrange::Windows(_)
+            | Rearrange::Overlap(_)),
         ) => {
             let pairs = how.relabelled().unwrap_or_default();
             let old = |dim: &DimId| {
@@ -180,6 +184,15 @@ fn must_be_whole(program: &Program, op: &Op, index: &Index<'_>) -> bool {
             let blocks =
                 index.axes.iter().map(|axis| axis.size(&program.mesh)).fold(1, u64::saturating_mul);
             !size.is_multiple_of(blocks) || (*by > size / blocks && size - by > size / blocks)
+        }
+        OpKind::Rearrange(how @ (Rearrange::Windows(_) | Rearrange::Overlap(_))) => {
+            let blocks =
+                index.axes.iter().map(|axis| axis.size(&program.mesh)).fold(1, u64::saturating_mul);
+            match (how.windows_along(dim), how) {
+                (Some(windows), _) => windows.halo(|dim| program.dims[dim].size, blocks).is_none(),
+                (None, Rearrange::Overlap(windows)) => windows.kernel == dim,
+                (None, _) => false,
+            }
         }
         OpKind::Composite { dims, .. } => dims.contains(&dim),
         OpKind::Along(along) => along.from == dim,

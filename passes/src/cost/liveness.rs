@@ -241,12 +241,22 @@ impl<'p> LiveRanges<'p> {
     /// needs it in memory: an element-wise one computes it on the way.
     fn read_again(&mut self, node: NodeIndex, op: Option<&Op>, at: usize, place: Option<RepeatId>) {
         let Some(of) = self.materialization(node) else { return };
-        if !op.is_some_and(|op| is_element_wise(&self.plan.program, op)) {
+        let in_passing = op.is_some_and(|op| is_element_wise(&self.plan.program, op))
+            || self.takes_windows(node);
+        if !in_passing {
             let bytes = local_shape::local_bytes(&self.plan.program, of.value, &of.sharding);
             let first = || LiveRange { bytes, from: at, to: at };
             self.again.entry(node).or_insert_with(first).to = at;
         }
         self.extend_origins(node, at, place);
+    }
+
+    /// Whether a node takes windows, which products read from what they are of.
+    fn takes_windows(&self, node: NodeIndex) -> bool {
+        let Node::Statement(step) = self.dataflow.graph()[node] else { return false };
+        let StepKind::Local(op) = self.plan.steps[step].kind else { return false };
+        let kind = &self.plan.program.ops[op].kind;
+        matches!(kind, OpKind::Rearrange(Rearrange::Windows(_)))
     }
 
     /// Extends the ranges of what a node is computed again from to step `at`.

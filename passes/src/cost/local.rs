@@ -120,7 +120,7 @@ fn measured_parts(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s:
         measured.passes()
     };
     let (flops_s, hbm_s) = (flops_s / kernel.compute, hbm_s / kernel.memory);
-    let fixed_s = if op.kernel.is_begun || is_view(op) {
+    let fixed_s = if op.kernel.is_begun || is_view(op) || is_implicit(op) {
         0.0
     } else {
         kernel.fixed_s.max(program.hardware.launch_s() - flops_s.hypot(hbm_s))
@@ -131,6 +131,15 @@ fn measured_parts(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s:
 /// Whether the result has the bytes of the operand, in another shape.
 fn is_view(op: &Op) -> bool {
     matches!(op.kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)))
+}
+
+/// Whether it is done by a product: windows that are not written, or sums of those that it yields.
+fn is_implicit(op: &Op) -> bool {
+    match op.kind {
+        OpKind::Rearrange(Rearrange::Windows(_)) => op.kernel.result_on_chip,
+        OpKind::Rearrange(Rearrange::Overlap(_)) => op.kernel.has_on_chip(0),
+        _ => false,
+    }
 }
 
 /// Bytes of the operands whose elements are read, each once, and of the result: of those that the
@@ -151,6 +160,11 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
         // The same bytes under other names, unless they come from the chip.
         OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => {
             if op.kernel.has_on_chip(0) { written } else { 0.0 }
+        }
+        // Windows that products take are read for each of them from what they are of.
+        OpKind::Rearrange(Rearrange::Windows(_)) => {
+            let times = if op.kernel.is_recomputed() { 2.0 } else { 1.0 };
+            written + times * all().sum::<f64>()
         }
         // Each step of a scan reads its own chunk, and writes its own part of a stack.
         OpKind::Rearrange(

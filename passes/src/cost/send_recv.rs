@@ -10,13 +10,14 @@
 //!
 //! The search, the report and the schedule all use these functions.
 
-use shardwise_ir::ids::AxisId;
+use shardwise_ir::ids::{AxisId, DimId};
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::{Op, OpKind, Program};
-use shardwise_ir::rearrange::{Rearrange, Roll};
-use shardwise_ir::sharding::Sharding;
+use shardwise_ir::rearrange::{Rearrange, Roll, Windows};
+use shardwise_ir::sharding::{AxisList, Sharding};
+use smallvec::SmallVec;
 
-use crate::cost::collective;
+use crate::cost::{collective, local};
 use crate::layouts::local_shape;
 
 /// The data that an operation sends, and the axes it uses.
@@ -35,6 +36,9 @@ pub(crate) struct Sent {
 pub(crate) fn sent(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
     match &op.kind {
         OpKind::Rearrange(Rearrange::Roll(roll)) => rolled(program, op, roll, sharding),
+        OpKind::Rearrange(Rearrange::Windows(windows) | Rearrange::Overlap(windows)) => {
+            halo(program, op, windows, sharding)
+        }
         _ if program.is_stage_send(op) => stage_send(program, op, sharding),
         _ => None,
     }
@@ -52,6 +56,58 @@ fn rolled(program: &Program, op: &Op, roll: &Roll, sharding: &Sharding) -> Optio
     let bytes = local_shape::roll_share(program, roll, split)?
         * local_shape::local_bytes(program, op.result, sharding);
     Some(Sent { seconds: collective::shift_seconds(program, &axes, bytes), bytes, axes })
+}
+
+/// Each device sends the elements at either end of its block that windows of the blocks next to it
+/// have; for the transpose, what its own windows add to these. The first and the last block
+/// exchange nothing, so that the axis that splits outermost need not go round.
+fn halo(program: &Program, op: &Op, windows: &Windows, sharding: &Sharding) -> Option<Sent> {
+    let takes = matches!(op.kind, OpKind::Rearrange(Rearrange::Windows(_)));
+    let along = if takes { windows.places } else { windows.whole };
+    let position = program.values[op.result].dims.iter().position(|&dim| dim == along)?;
+    let split = sharding.dims.get(position)?;
+    let parts = local_shape::parts(&program.mesh, split);
+    let halo = local_shape::halo(program, windows, split).filter(|_| parts > 1)?;
+    let size = |dim: DimId| program.dims[dim].size as f64;
+    // Elements of the operand for each of the result: windows repeat them.
+    let once = if takes { windows.stride as f64 / size(windows.kernel) } else { 1.0 };
+    let share = (halo.before + halo.after) as f64 * parts as f64 / size(windows.whole);
+    let bytes = once * share * local_shape::local_bytes(program, op.result, sharding);
+    let axes: Vec<AxisId> = split
+        .iter()
+        .map(|axis| axis.axis())
+        .filter(|&axis| program.mesh.axes[axis].size > 1)
+        .collect();
+    let (&outer, inner) = axes.split_first()?;
+    let sent_s = collective::hop_seconds(program, outer, bytes)
+        .max(collective::shift_seconds(program, inner, bytes));
+    let operand = Sharding {
+        dims: local_dims(program, op, sharding, (along, split)),
+        unreduced: sharding.unreduced.clone(),
+    };
+    // The pass over the block waits for its ends.
+    let seconds = sent_s + local::work(program, op, &[&operand], sharding).seconds;
+    Some(Sent { bytes, axes, seconds }).filter(|sent| sent.bytes > 0.0)
+}
+
+/// The axes of the operand's dimensions where those of the result are known, and `along` of it is
+/// another dimension of the operand.
+fn local_dims(
+    program: &Program,
+    op: &Op,
+    result: &Sharding,
+    (along, split): (DimId, &AxisList),
+) -> SmallVec<[AxisList; 4]> {
+    let (from, to) = (&program.values[op.operands[0].value].dims, &program.values[op.result].dims);
+    let axes = |dim: &DimId| {
+        let OpKind::Rearrange(how) = &op.kind else { return AxisList::new() };
+        if how.windows_along(*dim).is_some() {
+            return split.clone();
+        }
+        let place = to.iter().position(|other| other == dim && *other != along);
+        place.map(|place| result.dims[place].clone()).unwrap_or_default()
+    };
+    from.iter().map(axes).collect()
 }
 
 /// A stage sends its complete microbatch to the next stage. The last stage sends to the first only

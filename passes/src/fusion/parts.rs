@@ -8,6 +8,7 @@ use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{KernelPart, OpKind, Phase, Recomputes};
 
+use super::implicit::{Implicit, implicit};
 use super::kernels::{readers, same_dims};
 use super::recompute;
 use crate::training::frameworks::Frameworks;
@@ -20,6 +21,8 @@ struct Parts<'p> {
     kernels: IndexMap<u32, Vec<OpId>, FxBuildHasher>,
     /// The scores of attention: never written, and computed again going back.
     scores: IndexSet<ValueId, FxBuildHasher>,
+    /// Windows of convolutions, which are not written either.
+    implicit: Implicit,
     /// For each operation, whether the backward part computes its result again.
     again: IndexVec<OpId, bool>,
     /// For products that begin an attention kernel going back, how many times their own FLOPs it
@@ -39,12 +42,14 @@ pub(super) fn parts(
             kernels.entry(number).or_default().push(op);
         }
     }
+    let implicit = implicit(program);
     let mut parts = Parts {
         program,
         numbers,
         kernels,
         scores: IndexSet::default(),
-        again: recompute::recomputed(program),
+        again: recompute::recomputed(program, &implicit),
+        implicit,
         score_flops: IndexMap::default(),
         frameworks: Frameworks::of(program),
     };
@@ -111,7 +116,7 @@ impl Parts<'_> {
         let ops = self.numbers[id].map_or(&[][..], |number| &self.kernels[&number]);
         let is_inside = |value: ValueId| {
             let producer = self.program.dataflow().definition(value);
-            self.scores.contains(&value)
+            self.is_never_written(value)
                 || producer.is_some_and(|producer| self.share_a_kernel(producer, id))
         };
         let operands = op.operands.iter().take(u64::BITS as usize).enumerate();
@@ -133,6 +138,10 @@ impl Parts<'_> {
         }
     }
 
+    fn is_never_written(&self, value: ValueId) -> bool {
+        self.scores.contains(&value) || self.implicit.contains(&value)
+    }
+
     fn share_a_kernel(&self, one: OpId, other: OpId) -> bool {
         one == other || self.numbers[one].is_some() && self.numbers[one] == self.numbers[other]
     }
@@ -145,7 +154,7 @@ impl Parts<'_> {
         };
         let mut readers = readers(self.program, value).filter(reads).peekable();
         let is_read = readers.peek().is_some();
-        self.scores.contains(&value)
+        self.is_never_written(value)
             || is_read
                 && !self.frameworks.keep(value)
                 && self.program.dataflow().outputs_of(value).next().is_none()

@@ -17,10 +17,11 @@ use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Op, OpKind, Phase};
 
+use super::implicit::{Implicit, takes_windows};
 use super::kernels::is_element_wise;
 
 /// For each operation, whether the backward part computes its result again.
-pub(super) fn recomputed(program: &Analyzed) -> IndexVec<OpId, bool> {
+pub(super) fn recomputed(program: &Analyzed, implicit: &Implicit) -> IndexVec<OpId, bool> {
     // The values that the backward part has, kept or computed again.
     let mut is_there: IndexVec<ValueId, bool> =
         program.values.iter().map(shardwise_ir::program::Value::is_declared).collect();
@@ -29,8 +30,9 @@ pub(super) fn recomputed(program: &Analyzed) -> IndexVec<OpId, bool> {
     for (id, op) in program.ops.iter_enumerated().filter(given) {
         let from_there = op.operands.iter().all(|operand| is_there[operand.value]);
         let is_kept = leaves(program, op.result) || is_named(program, op);
-        again[id] = from_there && is_cheap(program, op) && !is_kept;
-        is_there[op.result] = again[id] || is_read_going_back(program, op.result);
+        let is_cheap = is_cheap(program, op) || is_implicit(op, implicit);
+        again[id] = from_there && is_cheap && !is_kept;
+        is_there[op.result] = again[id] || is_read_going_back(program, op.result, implicit);
     }
     again
 }
@@ -53,7 +55,16 @@ fn leaves(program: &Analyzed, value: ValueId) -> bool {
     program.dataflow().outputs_of(value).next().is_some()
 }
 
-fn is_read_going_back(program: &Analyzed, value: ValueId) -> bool {
-    let reads = |op: &Op| op.phase == Phase::Backward && op.reads_elements();
+/// Whether an operation takes windows that are not written: going back, too, they are read from
+/// what they are of.
+fn is_implicit(op: &Op, implicit: &Implicit) -> bool {
+    takes_windows(op) && implicit.contains(&op.result)
+}
+
+fn is_read_going_back(program: &Analyzed, value: ValueId, implicit: &Implicit) -> bool {
+    let reads = |op: &Op| {
+        op.phase == Phase::Backward && op.reads_elements()
+            || is_implicit(op, implicit) && is_read_going_back(program, op.result, implicit)
+    };
     program.dataflow().uses_of(value).any(|(reader, _)| reads(&program.ops[reader]))
 }

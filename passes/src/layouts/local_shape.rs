@@ -3,7 +3,7 @@
 use shardwise_ir::ids::{DimId, RepeatId, ValueId};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::program::Program;
-use shardwise_ir::rearrange::Roll;
+use shardwise_ir::rearrange::{Halo, Roll, Windows};
 use shardwise_ir::sharding::{AxisRef, Sharding};
 
 /// The number of parts into which `axes` split a dimension.
@@ -76,4 +76,10 @@ pub(crate) fn roll_share(program: &Program, roll: &Roll, axes: &[AxisRef]) -> Op
     let leaves = roll.by.min(size - roll.by.min(size));
     let blocks_are_equal = size == block * parts(&program.mesh, axes);
     (blocks_are_equal && leaves <= block).then(|| leaves as f64 / block as f64)
+}
+
+/// What a device needs of its neighbours for windows, where `axes` split their dimension; `None`
+/// where these may not split it.
+pub(crate) fn halo(program: &Program, windows: &Windows, axes: &[AxisRef]) -> Option<Halo> {
+    windows.halo(|dim| program.dims[dim].size, parts(&program.mesh, axes))
 }

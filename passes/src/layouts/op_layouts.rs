@@ -51,6 +51,13 @@ fn is_whole(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool 
         OpKind::Rearrange(Rearrange::Roll(roll)) if roll.dim == index => {
             local_shape::roll_share(program, roll, axes).is_none()
         }
+        OpKind::Rearrange(how @ (Rearrange::Windows(_) | Rearrange::Overlap(_))) => {
+            match (how.windows_along(index), how) {
+                (Some(windows), _) => local_shape::halo(program, windows, axes).is_none(),
+                (None, Rearrange::Overlap(windows)) => windows.kernel == index,
+                (None, _) => false,
+            }
+        }
         OpKind::Rearrange(
             Rearrange::Slice(Window { from, .. })
             | Rearrange::Pad(Window { from, .. })
@@ -312,7 +319,11 @@ fn result_dims(
     let kept = &program.values[op.result].dims;
     match &op.kind {
         OpKind::Rearrange(
-            how @ (Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. }),
+            how @ (Rearrange::Rename(_)
+            | Rearrange::Part { .. }
+            | Rearrange::Join { .. }
+            | Rearrange::Windows(_)
+            | Rearrange::Overlap(_)),
         ) => {
             let pairs = how.relabelled().unwrap_or_default();
             let old = |dim: &DimId| {
@@ -432,7 +443,9 @@ pub(crate) fn operand_of_relabelling(
         | Rearrange::Concat { .. }
         | Rearrange::Chunk { .. }
         | Rearrange::Stack { .. }
-        | Rearrange::Roll(_) => return None,
+        | Rearrange::Roll(_)
+        | Rearrange::Windows(_)
+        | Rearrange::Overlap(_) => return None,
     };
     let operand = Sharding { dims, unreduced: wanted.unreduced.clone() };
     (result_sharding(program, op, std::slice::from_ref(&operand)).as_ref() == Some(wanted))

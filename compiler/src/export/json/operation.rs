@@ -11,7 +11,7 @@ use shardwise_ir::functions::{Arithmetic, Composite, EPSILON};
 use shardwise_ir::ids::DimId;
 use shardwise_ir::plan::{Collective, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, Fill, MapForm, Op, OpKind, Program};
-use shardwise_ir::rearrange::{Rearrange, Regroup, Window};
+use shardwise_ir::rearrange::{Rearrange, Regroup, Window, Windows};
 use strum::IntoStaticStr;
 
 /// What a step computes or communicates.
@@ -149,6 +149,34 @@ pub enum Operation {
         dim: String,
         /// How far.
         distance: u64,
+    },
+    /// Windows of a dimension: element `r` of the window at place `p` is that at
+    /// `p * stride + r - padding`, and zero where there is none. Where the dimension is sharded,
+    /// devices send to their neighbours: the step then has axes.
+    Windows {
+        /// The operand's dimension.
+        from: String,
+        /// The dimension of the places.
+        to: String,
+        /// The dimension of a window.
+        kernel: String,
+        /// The distance between places.
+        stride: u64,
+        /// How far the first window begins before the first element.
+        padding: u64,
+    },
+    /// The transpose of windows: these added up at the elements that they are of.
+    Overlap {
+        /// The dimension of the places.
+        from: String,
+        /// The result's dimension.
+        to: String,
+        /// The dimension of a window.
+        kernel: String,
+        /// The distance between places.
+        stride: u64,
+        /// How far the first window begins before the first element.
+        padding: u64,
     },
     /// The rows of a microbatch: every n-th row, from the number of the microbatch on, where n is
     /// the number of microbatches.
@@ -377,6 +405,24 @@ impl Names<'_> {
                 Operation::Concat { from: self.dims(from), to: self.dim(*to) }
             }
             Rearrange::Roll(roll) => Operation::Roll { dim: self.dim(roll.dim), distance: roll.by },
+            Rearrange::Windows(Windows { whole, places, kernel, stride, padding }) => {
+                Operation::Windows {
+                    from: self.dim(*whole),
+                    to: self.dim(*places),
+                    kernel: self.dim(*kernel),
+                    stride: *stride,
+                    padding: *padding,
+                }
+            }
+            Rearrange::Overlap(Windows { whole, places, kernel, stride, padding }) => {
+                Operation::Overlap {
+                    from: self.dim(*places),
+                    to: self.dim(*whole),
+                    kernel: self.dim(*kernel),
+                    stride: *stride,
+                    padding: *padding,
+                }
+            }
             Rearrange::Part { from, to, .. } => {
                 Operation::Part { from: self.dim(*from), to: self.dim(*to) }
             }

@@ -156,6 +156,9 @@ fn relations(op: &Op) -> Vec<[Vec<DimId>; 2]> {
     match rearranged {
         Rearrange::Rename(pairs) => pairs.iter().map(|&(from, to)| pair(from, to)).collect(),
         Rearrange::Slice(window) | Rearrange::Pad(window) => vec![pair(window.from, window.to)],
+        Rearrange::Windows(windows) | Rearrange::Overlap(windows) => {
+            vec![pair(windows.whole, windows.places)]
+        }
         Rearrange::Concat { from, to } => from.iter().map(|&part| pair(part, *to)).collect(),
         Rearrange::Reshape(groups) => {
             groups.iter().map(|group| [group.from.clone(), group.to.clone()]).collect()

@@ -4,7 +4,7 @@
 use ndarray::{ArrayD, Axis, IxDyn, Slice, concatenate, indices};
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{Along, Program};
-use shardwise_ir::rearrange::{Rearrange, Regroup, Roll, Route, Window};
+use shardwise_ir::rearrange::{Rearrange, Regroup, Roll, Route, Window, Windows};
 
 use super::{position, spread};
 
@@ -136,6 +136,8 @@ pub(super) fn rearranged(
         Rearrange::Chunk { from, to, step } => blocks.chunk(*from, *to, *step as usize),
         Rearrange::Stack { from, to } => blocks.stack(*from, *to),
         Rearrange::Roll(roll) => blocks.roll(roll),
+        Rearrange::Windows(windows) => blocks.windows(windows),
+        Rearrange::Overlap(windows) => blocks.overlap(windows),
         Rearrange::Concat { from, to } => blocks.concat(from, *to),
     }
 }
@@ -265,6 +267,40 @@ impl Blocks<'_> {
         let by = *by as usize % self.size(*dim).max(1);
         let (front, back) = self.operands[0].view().split_at(axis, self.size(*dim) - by);
         Some(ordered(&concatenate(axis, &[back, front]).ok()?, self.dims[0], self.result))
+    }
+
+    fn windows(&self, of: &Windows) -> Option<Array> {
+        let axis = self.replicated_axis(0, of.whole)?;
+        let at = |index: &IxDyn, dim: DimId| Some(index[position(self.result, dim)?]);
+        let element = |index: IxDyn| {
+            let from = of.element(at(&index, of.places)?, at(&index, of.kernel)?)?;
+            let place: Vec<usize> = self.dims[0]
+                .iter()
+                .enumerate()
+                .map(|(k, &dim)| if k == axis { Some(from) } else { at(&index, dim) })
+                .collect::<Option<_>>()?;
+            self.operands[0].get(IxDyn(&place)).copied()
+        };
+        Some(ArrayD::from_shape_fn(IxDyn(self.shape), |index| element(index).unwrap_or(0.0)))
+    }
+
+    fn overlap(&self, of: &Windows) -> Option<Array> {
+        let axis = self.replicated_axis(0, of.places)?;
+        let kernel = position(self.dims[0], of.kernel)?;
+        let mut sum = ArrayD::zeros(IxDyn(self.shape));
+        for (index, &element) in self.operands[0].indexed_iter() {
+            let at = |dim: DimId| Some(index[position(self.dims[0], dim)?]);
+            let Some(to) = of.element(index[axis], index[kernel]) else { continue };
+            let place: Vec<usize> = self
+                .result
+                .iter()
+                .map(|&dim| if dim == of.whole { Some(to) } else { at(dim) })
+                .collect::<Option<_>>()?;
+            if let Some(place) = sum.get_mut(IxDyn(&place)) {
+                *place += element;
+            }
+        }
+        Some(sum)
     }
 
     fn concat(&self, from: &[DimId], to: DimId) -> Option<Array> {

@@ -7,7 +7,7 @@ use shardwise_ir::ids::DimId;
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{Dim, OpKind, Program};
-use shardwise_ir::rearrange::{Rearrange, Roll, Window, atoms};
+use shardwise_ir::rearrange::{Rearrange, Roll, Window, Windows, atoms};
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin};
 
 use super::Batch;
@@ -26,6 +26,8 @@ pub(super) struct Relations {
     pub(super) joints: Vec<Joint>,
     /// Batches and their microbatches.
     pub(super) batches: Vec<Microbatches>,
+    /// Dimensions that windows are of, the places of these, and the kernels.
+    pub(super) windows: Vec<Windows>,
     /// The axes that split each dimension somewhere in the plan.
     pub(super) splits: IndexVec<DimId, Vec<AxisList>>,
 }
@@ -68,6 +70,7 @@ impl Relations {
             members: IndexVec::new(),
             factored: factored(&plan.program),
             joints: Vec::new(),
+            windows: Vec::new(),
             batches: batches.filter_map(microbatches).collect(),
             splits: splits(plan),
         };
@@ -86,7 +89,7 @@ impl Relations {
     }
 
     /// The relations of an operation.
-    fn add(&mut self, op: &OpKind, find: impl Fn(DimId) -> Option<DimId>) {
+    fn add(&mut self, op: &OpKind, find: impl Fn(DimId) -> Option<DimId> + Copy) {
         match op {
             OpKind::Along(along) if along.from != along.to => {
                 self.cut(find(along.from), vec![find(along.to)], false);
@@ -100,6 +103,15 @@ impl Relations {
                 Rearrange::Slice(Window { from: whole, to: part, .. })
                 | Rearrange::Pad(Window { from: part, to: whole, .. }),
             ) => self.cut(find(*whole), vec![find(*part)], false),
+            OpKind::Rearrange(Rearrange::Windows(of) | Rearrange::Overlap(of)) => {
+                let [whole, places, kernel] = [of.whole, of.places, of.kernel].map(find);
+                if let (Some(whole), Some(places), Some(kernel)) = (whole, places, kernel) {
+                    let windows = Windows { whole, places, kernel, ..*of };
+                    if !self.windows.contains(&windows) {
+                        self.windows.push(windows);
+                    }
+                }
+            }
             OpKind::Rearrange(Rearrange::Concat { from, to }) => {
                 self.cut(find(*to), from.iter().map(|&dim| find(dim)).collect(), true);
             }
@@ -138,6 +150,13 @@ impl Relations {
         self.joints.iter().filter(move |joint| self.class[joint.whole] == self.class[dim])
     }
 
+    /// Windows of a class that have their places on another one.
+    pub(super) fn windows_of(&self, dim: DimId) -> impl Iterator<Item = &Windows> {
+        let class = |dim: DimId| self.class[dim];
+        let of = self.windows.iter().filter(move |of| class(of.whole) == class(dim));
+        of.filter(move |of| class(of.places) != class(of.whole))
+    }
+
     /// Whether a dimension is a product, a factor, or has parts that lie in it.
     pub(super) fn is_made_of_parts(&self, dim: DimId) -> bool {
         self.factored.contains(&dim) || self.joints.iter().any(|joint| joint.whole == dim)
@@ -147,7 +166,8 @@ impl Relations {
     pub(super) fn is_related(&self, dim: DimId) -> bool {
         let jointed = self.joints.iter().flat_map(|joint| joint.parts.iter().chain([&joint.whole]));
         let batches = self.batches.iter().flat_map(|batch| batch.part.iter().chain([&batch.whole]));
-        let mut related = jointed.chain(batches).chain(&self.factored);
+        let windows = self.windows.iter().flat_map(|of| [&of.whole, &of.places, &of.kernel]);
+        let mut related = jointed.chain(batches).chain(windows).chain(&self.factored);
         related.any(|&other| self.class[other] == self.class[dim])
     }
 
@@ -173,7 +193,8 @@ impl Relations {
         let batches =
             self.batches.iter().filter(|batch| self.class[batch.whole] == self.class[dim]);
         let microbatches = batches.filter_map(|batch| batch.part);
-        let below = factors.chain(parts).chain(microbatches).filter(|_| left > 0);
+        let places = self.windows_of(dim).map(|windows| windows.places);
+        let below = factors.chain(parts).chain(microbatches).chain(places).filter(|_| left > 0);
         below.map(|part| 1 + self.rank_within(plan, part, left - 1)).max().unwrap_or(0)
     }
 }

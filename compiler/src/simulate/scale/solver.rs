@@ -18,7 +18,7 @@ use index_vec::IndexVec;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::Plan;
-use shardwise_ir::rearrange::atoms;
+use shardwise_ir::rearrange::{Windows, atoms};
 use shardwise_ir::sharding::{AxisList, AxisRef};
 
 use super::lcm;
@@ -58,6 +58,8 @@ enum Relation {
     Product(DimId),
     /// A batch of microbatches.
     Batch(usize),
+    /// Windows fit as they did, and reach no further than the next block.
+    Windows(usize),
 }
 
 /// A relation to be checked once the last of its classes is assigned, with the places of the
@@ -165,7 +167,11 @@ impl Solver<'_> {
             let dims = batch.part.into_iter().chain([batch.whole]).collect();
             (Relation::Batch(number), dims)
         });
-        splits.chain(parts).chain(products).chain(batches).collect()
+        let windows =
+            self.relations.windows.iter().enumerate().map(|(number, of)| {
+                (Relation::Windows(number), vec![of.whole, of.places, of.kernel])
+            });
+        splits.chain(parts).chain(products).chain(batches).chain(windows).collect()
     }
 
     fn holds(&self, relation: &Relation, sizes: &Lengths) -> bool {
@@ -180,6 +186,7 @@ impl Solver<'_> {
                 let part = batch.part.map_or(1, |part| sizes[part]);
                 batch.count.checked_mul(part) == Some(sizes[batch.whole])
             }
+            Relation::Windows(number) => self.windows_fit(&self.relations.windows[number], sizes),
         }
     }
 
@@ -231,6 +238,29 @@ impl Solver<'_> {
         fits && joint.parts.iter().all(is_alike)
     }
 
+    /// The size of a dimension whose windows have so many places, as many elements being in none of
+    /// them, or outside of it, as in the program.
+    fn size_for(&self, windows: &Windows, sizes: &Lengths) -> Option<u64> {
+        let own = |dim: DimId| self.plan.program.dims[dim].size;
+        let before = windows.stride.checked_mul(own(windows.places))?;
+        let now = windows.stride.checked_mul(sizes[windows.places])?;
+        own(windows.whole).checked_add(now)?.checked_sub(before)
+    }
+
+    fn windows_fit(&self, windows: &Windows, sizes: &Lengths) -> bool {
+        let own = |dim: DimId| self.plan.program.dims[dim].size;
+        let [whole, places, kernel] =
+            [windows.whole, windows.places, windows.kernel].map(|dim| sizes[dim]);
+        let halos = self.relations.splits[windows.whole].iter().all(|axes| {
+            windows.halo(own, count(self.mesh, axes)).is_none()
+                || windows.halo(|dim| sizes[dim], self.parts(axes)).is_some()
+        });
+        kernel == own(windows.kernel)
+            && self.size_for(windows, sizes) == Some(whole)
+            && windows.count(whole, kernel) == Some(places)
+            && halos
+    }
+
     /// Whether axes of a product meet the same borders between its factors as in the program.
     fn borders_hold(&self, product: DimId, sizes: &Lengths) -> bool {
         let dims = &self.plan.program.dims;
@@ -248,7 +278,11 @@ impl Solver<'_> {
         let class = order[at];
         let members = self.relations.members(class);
         let own = self.plan.program.dims[class].size;
-        if own == 1 || self.keeps_related && self.relations.is_related(class) {
+        let is_kernel = |of: &Windows| members.contains(&of.kernel);
+        if own == 1
+            || self.relations.windows.iter().any(is_kernel)
+            || self.keeps_related && self.relations.is_related(class)
+        {
             return vec![own];
         }
         if let Some(size) = self.determined(class, sizes) {
@@ -279,6 +313,9 @@ impl Solver<'_> {
         }
         if let Some(batch) = self.relations.batches.iter().find(|batch| is_member(&batch.whole)) {
             return Some(batch.count.saturating_mul(batch.part.map_or(1, |part| sizes[part])));
+        }
+        if let Some(windows) = self.relations.windows_of(class).next() {
+            return self.size_for(windows, sizes);
         }
         let whole = self.relations.joints_of(class).find(|joint| joint.is_complete)?;
         Some(whole.parts.iter().map(|&part| sizes[part]).fold(0, u64::saturating_add))

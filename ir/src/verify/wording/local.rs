@@ -346,6 +346,8 @@ fn function_name(op: &Op) -> String {
             Rearrange::Chunk { .. } => "chunk",
             Rearrange::Stack { .. } => "stack",
             Rearrange::Roll(_) => "roll",
+            Rearrange::Windows(_) => "windows",
+            Rearrange::Overlap(_) => "overlap",
         }
         .to_owned(),
         OpKind::Einsum { .. } => "*".to_owned(),

@@ -131,6 +131,8 @@ fn rearranged(
         Rearrange::Roll(Roll { dim, by }) => {
             Rearrange::Roll(Roll { dim: *dim, by: program.dims[*dim].size - by })
         }
+        Rearrange::Windows(windows) => Rearrange::Overlap(*windows),
+        Rearrange::Overlap(windows) => Rearrange::Windows(*windows),
         Rearrange::Concat { from, to } => {
             let start = from[..position].iter().map(|&dim| program.dims[dim].size).sum();
             Rearrange::Slice(Window { from: *to, to: from[position], start })

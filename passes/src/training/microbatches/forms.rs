@@ -287,6 +287,9 @@ fn mixes(parts: &Parts, op: &Op) -> bool {
             }
             Rearrange::Concat { from, to } => from.iter().any(cut) || cut(to),
             Rearrange::Roll(roll) => cut(&roll.dim),
+            Rearrange::Windows(windows) | Rearrange::Overlap(windows) => {
+                [windows.whole, windows.places, windows.kernel].iter().any(cut)
+            }
             Rearrange::Part { .. } | Rearrange::Join { .. } => true,
             Rearrange::Chunk { from: dim, .. } | Rearrange::Stack { to: dim, .. } => cut(dim),
         },

@@ -58,6 +58,7 @@ programs! {
     muon: "muon",
     palm: "palm",
     a_pipeline_with_its_loss: "pipeline-loss",
+    a_block_of_resnet: "resnet-block",
     speculative_verification: "speculative",
     two_towers: "two-towers",
     z_loss: "z-loss",

@@ -295,7 +295,7 @@ fn derived_programs_are_text_and_can_be_planned() {
 }
 
 /// Statements that change dimensions, on `A[I, J]`, `V[J, K]` and `W[I, J]`.
-const STRUCTURE: [&str; 13] = [
+const STRUCTURE: [&str; 15] = [
     "R[I_?, M_?] = rename(W)\nS = R *I W\nLoss = tanh(S *J V)",
     "R[N_?] = reshape(W)\nS = tanh(R)\nT[J_?, I_?] = reshape(S)\nLoss = T *J V",
     "Ids = cast<int32>(4.0 * A)\nX = take_K(V, sum_J(Ids))\nLoss = tanh(X *J W)",
@@ -314,6 +314,10 @@ const STRUCTURE: [&str; 13] = [
         Loss = (tanh(H) *K V) *J W + sum_P(T * T)",
     "F, G[J, M] = split_{K->P,M}(tanh(V))\n\
         Loss = (sum_P(F) * sum_M(G * G)) *J W + 0.5 * argmax_J(W)",
+    "H = windows_{J->P,R}(tanh(W), stride=2)\n\
+        Loss = overlap_{P,R->J}(H * H, stride=2) *J V",
+    "F = slice_{K->R}(V)\nH = tanh(conv_{J,R}(A + W, sum_J(F)))\n\
+        Loss = conv_{J,R->P}(H, F *J V, stride=2, padding=1)",
 ];
 
 #[test]
@@ -325,7 +329,7 @@ fn gradients_of_what_changes_dimensions_are_numerical_differences() {
             ["[I_X, J]", "[J, K_X]", "[I, J]"],
         ];
         for [a, v, w] in brackets {
-            let head = "hardware tpu-v5p\nmesh X=2\ndim I=2, J=4, K=6, M=4, N=I*J, P=2, S=14";
+            let head = "hardware tpu-v5p\nmesh X=2\ndim I=2, J=4, K=6, M=4, N=I*J, P=2, S=14, R=3";
             let source =
                 format!("{head}\ninput A{a}\nparam V{v}, W{w}\n{body}\nbackward from Loss\n");
             is_right(&source, number as u64).unwrap_or_else(|error| panic!("{error}"));
