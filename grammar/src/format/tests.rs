@@ -61,8 +61,7 @@ fn every_notation_has_one_canonical_form() {
         ("dOut' = Softmax_S(A')", "dOut' = Softmax_S(A')"),
         ("input  In:bf16[B_X,D] ,W_in[D]", "input In: bf16[B_X, D], W_in[D]"),
         ("mesh X = 16 ring over 4×4,Y=4", "mesh X=16 over 4x4 ring, Y=4"),
-        ("dim F = 4 * D pad , T=1_000", "dim F=4*D pad, T=1_000"),
-        ("dim T = 32k  zigzag  2*P ,S=T", "dim T=32k zigzag 2*P, S=T"),
+        ("dim F = 4 * D pad , T=1_000  zigzag  2*P", "dim F=4*D pad, T=1_000 zigzag 2*P"),
         ("assert comm ≤ 2 ms", "assert comm <= 2ms"),
         ("assert  no AllGather  over dcn", "assert no AllGather over dcn"),
         (

@@ -103,7 +103,7 @@ impl CausalMask {
             (split, 1) | (1, split) => {
                 let part = 1.0 / split as f64;
                 let is_even = is_even(self.query) && is_even(self.key);
-                let end = if is_even { (1.0 + part) / 2.0 } else { 1.0 };
+                let end = if is_even { f64::midpoint(1.0, part) } else { 1.0 };
                 self.share_of_queries(dims, end - part, end)
             }
             _ if self.window.is_none() && is_even(self.query) && is_even(self.key) => 0.5,

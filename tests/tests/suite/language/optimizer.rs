@@ -252,9 +252,9 @@ fn rows_of_tables_are_updated_where_they_are_looked_up() {
         let sum =
             0.1 * (row as f64 + 1.0) + f64::midpoint(gradient[0].powi(2), gradient[1].powi(2));
         assert!((after["sE.new"][row] - sum).abs() < 1e-12, "{row}");
-        for place in 0..2 {
+        for (place, gradient) in gradient.iter().enumerate() {
             let at = 2 * row + place;
-            let expected = table[at] - 0.1 * gradient[place] / (sum.sqrt() + 1e-8);
+            let expected = table[at] - 0.1 * gradient / (sum.sqrt() + 1e-8);
             assert!((after["E.new"][at] - expected).abs() < 1e-12, "{row} {place}");
         }
     }
