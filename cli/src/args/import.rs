@@ -54,7 +54,7 @@ Examples:
   shardwise import jax models.py:forward --args 'init(), x=f32[B:8, T:128, D:512]'
   shardwise import jax models.py:loss --args '*example()' --names wq=D,N,H -o loss.shard
 
-`shardwise docs import` says what is imported.";
+`shardwise docs import-jax` says what is imported.";
 
 /// `import jax`: the function, its arguments, and what the program has besides.
 #[derive(Args, Debug)]

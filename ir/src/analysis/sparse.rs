@@ -64,11 +64,11 @@ fn share_of(
     patterns: &IndexVec<ValueId, Option<Pattern>>,
     used: Used,
 ) -> Share {
-    let zeros = op.operands.iter().filter_map(|operand| patterns[operand.value]);
-    let zeros = zeros.filter(Pattern::is_zero).map(|pattern| pattern.mask);
     if !op.is_product() {
         return Share::WHOLE;
     }
+    let zeros = op.operands.iter().filter_map(|operand| patterns[operand.value]);
+    let zeros = zeros.filter(Pattern::is_zero).map(|pattern| pattern.mask);
     zeros.chain(used.mask()).map(|mask| mask.share(program)).fold(Share::WHOLE, Share::smaller)
 }
 

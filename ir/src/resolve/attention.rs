@@ -40,6 +40,9 @@ const MASKED: &str = "-1e9";
 const FORM: &str = "`attention` is written `attention(q, k, v)`, with options `causal`, \
     `window=1024`, `scale=0.088` and `cap=50.0` after them";
 
+/// The functions that have options.
+const TAKE_OPTIONS: [&str; 4] = [NAME, "windows", "overlap", "conv"];
+
 /// The options of a call.
 #[derive(Default)]
 struct Options {
@@ -217,7 +220,6 @@ impl Resolver<'_> {
         self.link_value(operation, target, span)
     }
 
-    /// Reports options of a function that has none.
     /// `softmax(x, axis=1)`: the call with the dimension that is meant.
     fn names_its_dims(&self, call: &Call, place: &str) -> String {
         let function = &call.function.node;
@@ -237,14 +239,18 @@ impl Resolver<'_> {
         }
     }
 
-    pub(super) fn has_no_options(&mut self, call: &Call) -> Option<()> {
+    /// Reports options of a function that has none.
+    pub(super) fn may_have_options(&mut self, call: &Call) -> Option<()> {
         let Some((name, number)) = call.options.first() else { return Some(()) };
+        if TAKE_OPTIONS.contains(&call.function.node.as_str()) {
+            return Some(());
+        }
         let message = format!("`{}` has no option `{}`", call.function.node, name.node);
         let at = name.span.to(number.span);
         let diag = Diag::error(names::BAD_CALL, message, at, "this option");
         self.error(diag.help(match name.node.as_str() {
             "axis" | "dim" => self.names_its_dims(call, &number.node),
-            _ => "only `attention`, `conv`, `windows` and `overlap` have options".to_owned(),
+            _ => format!("only `{}` have options", TAKE_OPTIONS.join("`, `")),
         }));
         None
     }

@@ -23,9 +23,6 @@ use crate::ids::DimId;
 use crate::program::{OpKind, Operand};
 use crate::rearrange::{Rearrange, Windows};
 
-/// As programs write them.
-pub(super) const NAMES: [&str; 3] = ["windows", "overlap", "conv"];
-
 /// What may follow their operands.
 pub(super) const OPTIONS: [&str; 2] = ["stride", "padding"];
 
@@ -45,22 +42,12 @@ struct Options {
 }
 
 impl Resolver<'_> {
-    /// The operation that one of [`NAMES`] stands for.
-    pub(super) fn convolution(
+    pub(super) fn windows(
         &mut self,
-        name: &str,
         call: &Call,
         span: Span,
         target: Option<&Target>,
     ) -> Option<Operation> {
-        match name {
-            "windows" => self.windows(call, span, target),
-            "overlap" => self.overlap(call, span, target),
-            _ => self.conv(call, span, target),
-        }
-    }
-
-    fn windows(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
         let options = self.strides(call, OF_WINDOWS)?;
         let words = words(call);
         let ([whole, places, kernel], [argument], 0 | 1) =
@@ -89,7 +76,12 @@ impl Resolver<'_> {
         Some(self.plain(OpKind::Rearrange(Rearrange::Windows(windows)), vec![operand]))
     }
 
-    fn overlap(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
+    pub(super) fn overlap(
+        &mut self,
+        call: &Call,
+        span: Span,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
         let options = self.strides(call, OF_OVERLAP)?;
         let words = words(call);
         let ([places, kernel, whole], [argument], 0 | 2) =
@@ -107,7 +99,12 @@ impl Resolver<'_> {
         Some(self.plain(OpKind::Rearrange(Rearrange::Overlap(windows)), vec![operand]))
     }
 
-    fn conv(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
+    pub(super) fn conv(
+        &mut self,
+        call: &Call,
+        span: Span,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
         self.may_be_several(span, "write the windows and the product")?;
         let options = self.strides(call, OF_CONV)?;
         let words = words(call);

@@ -6,7 +6,7 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use super::define::{Operation, Target, collective_kind};
-use super::{attention, convolution, repeat, structure, wording};
+use super::{attention, repeat, structure, wording};
 use crate::Diag;
 use crate::functions::{AlongFn, Arithmetic, Composite, Function};
 use crate::ids::{DimId, ValueId};
@@ -306,13 +306,10 @@ impl Resolver<'_> {
             return self.structural(&call.function.node, &call, span, target);
         }
         let name = call.function.node.as_str();
+        self.may_have_options(call)?;
         if name == attention::NAME {
             return self.attention(call, span, target);
         }
-        if convolution::NAMES.contains(&name) {
-            return self.convolution(name, call, span, target);
-        }
-        self.has_no_options(call)?;
         let lower = name.to_lowercase();
         if let Some(&function) = ReduceFn::ALL.iter().find(|known| known.name() == lower) {
             return self.reduce(call, function, span, target);

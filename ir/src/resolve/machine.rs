@@ -293,10 +293,14 @@ impl Resolver<'_> {
             format!("`{name}`={size} cannot be cut into 2 x {} blocks of equal size", order.pairs)
         };
         let diag = Diag::error(names::BAD_SIZE, message, written.span, "this order");
-        self.error(diag.help(format!(
-            "`{name}={size} zigzag 4` cuts `{name}` into 8 blocks, whose size must be whole; \
-            without `pad`"
-        )));
+        self.error(diag.help(match (decl.pad, order.fitting(size)) {
+            (Some(_), _) => "leave `pad` out, or `zigzag`".to_owned(),
+            (None, Some(fitting)) => format!(
+                "`{name}={size} zigzag {}` can: twice the number divides the size",
+                fitting.pairs
+            ),
+            (None, None) => "an odd number has no blocks in pairs: write an even one".to_owned(),
+        }));
         None
     }
 }

@@ -17,9 +17,10 @@ use crate::program::{Dim, Fill, MapForm, OpKind, Operand};
 use crate::rearrange::{Composite, Rearrange, Roll, Route, Window, regroup};
 
 /// The calls of this module, for suggestions of similar names.
-pub(super) const NAMES: [&str; 20] = [
+pub(super) const NAMES: [&str; 23] = [
     "rename", "reshape", "take", "put", "update", "slice", "pad", "concat", "roll", "causal",
     "lower", "position", "iota", "one_hot", "argmax", "route", "part", "join", "chunk", "stack",
+    "windows", "overlap", "conv",
 ];
 
 /// Standard names that programs may write, with the canonical name of each; also names with `_`.
@@ -87,6 +88,9 @@ impl Resolver<'_> {
             "join" => self.join(call, span),
             "chunk" => self.chunk(call, span),
             "stack" => self.stack(call, span),
+            "windows" => self.windows(call, span, target),
+            "overlap" => self.overlap(call, span, target),
+            "conv" => self.conv(call, span, target),
             _ => None,
         }
     }

@@ -26,7 +26,7 @@ const SPECIAL: [&str; 6] = ["cast", "broadcast", "last", "total", "split", atten
 
 /// All words that programs can write, but the functions of [`crate::functions`].
 pub fn vocabulary() -> Vec<Vocabulary> {
-    let calls = structure::NAMES.into_iter().chain(convolution::NAMES).chain(SPECIAL);
+    let calls = structure::NAMES.into_iter().chain(SPECIAL);
     let synonyms = structure::SYNONYMS.into_iter().map(|(synonym, _)| synonym);
     let mut calls: Vec<&'static str> = calls.chain(synonyms).collect();
     calls.sort_unstable();

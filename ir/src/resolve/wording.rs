@@ -4,7 +4,7 @@ use crate::codes::names;
 use shardwise_grammar::ast::{Call, ExprKind};
 use shardwise_grammar::span::{Name, Span};
 
-use super::{Resolver, attention, convolution, habits, structure};
+use super::{Resolver, attention, habits, structure};
 use crate::functions::{AlongFn, Composite, Function, ReduceFn};
 use crate::{Diag, suggest};
 
@@ -70,7 +70,6 @@ impl Resolver<'_> {
                 .chain(composites)
                 .chain(alongs)
                 .chain(structure::NAMES)
-                .chain(convolution::NAMES)
                 .chain(synonyms)
         };
         let word = call

@@ -27,7 +27,18 @@ impl Zigzag {
         self.pairs.checked_mul(2).is_some_and(|blocks| size.is_multiple_of(blocks))
     }
 
-    /// The position in the sequence of the element that stands at `index` of `size`.
+    /// The order of the most pairs, a divisor of these, that a dimension of `size` can have; `None`
+    /// where it is odd.
+    pub(crate) fn fitting(self, size: u64) -> Option<Self> {
+        let (mut divisor, mut rest) = (size / 2, self.pairs);
+        while rest > 0 {
+            (divisor, rest) = (rest, divisor % rest);
+        }
+        Some(Self { pairs: divisor }).filter(|order| order.fits(size))
+    }
+
+    /// The position in the sequence of the element that stands at `index` of `size`, which the
+    /// order [fits](Self::fits).
     ///
     /// ```
     /// use shardwise_ir::program::Zigzag;

@@ -195,13 +195,16 @@ impl Solver<'_> {
         atoms.into_iter().map(|atom| sizes[atom]).fold(1, u64::saturating_mul)
     }
 
-    /// Whether axes divide a dimension as they do in the program. Where it is a product or a
-    /// factor, or has parts, that goes for those that do not divide it, and for those that split it
-    /// into single elements.
+    /// Whether a dimension can be in its order, and axes divide it as they do in the program. Where
+    /// it is a product or a factor, or has parts, that goes for those that do not divide it, and
+    /// for those that split it into single elements.
     fn splits_hold(&self, dim: DimId, sizes: &Lengths) -> bool {
         let Parts { own, here } = self.splits_of(dim);
         let of = &self.plan.program.dims[dim];
         let divides = |size: u64, parts: u64| size.is_multiple_of(parts);
+        if of.zigzag.is_some_and(|order| !order.fits(sizes[dim])) {
+            return false;
+        }
         if self.relations.is_made_of_parts(dim) {
             let alike = |(&own, &here): (&u64, &u64)| {
                 divides(of.size, own) == divides(sizes[dim], here)
