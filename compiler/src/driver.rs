@@ -1,7 +1,5 @@
 //! The only loop over the pipeline: text in, result out.
 
-use std::time::Instant;
-
 use shardwise_grammar::ast;
 use shardwise_ir::codes;
 use shardwise_ir::dataflow::Analyzed;
@@ -209,7 +207,7 @@ pub(crate) fn planned_until<'p>(
 ) -> Result<Planning<'p>, Vec<Diag>> {
     let search = Request {
         objective: options.objective,
-        deadline: options.timeout.map(|timeout| Instant::now() + timeout),
+        interrupt: options.interrupt(),
         capacity: options.capacity(program),
     };
     let request =

@@ -151,7 +151,8 @@ mod tests {
     use std::path::PathBuf;
 
     use super::{Document, Insight, Known};
-    use crate::options::Strategy;
+    use crate::lint::{Settings, lint};
+    use crate::options::{Cancellation, Strategy};
     use crate::{Options, build};
 
     /// Every program of the fixtures, with its path.
@@ -190,6 +191,19 @@ mod tests {
                 document.folds();
                 document.formatting();
             }
+        }
+    }
+
+    #[test]
+    fn cancelled_work_on_any_program_ends_without_a_plan() {
+        let cancellation = Cancellation::new();
+        cancellation.cancel();
+        let options = Options { cancellation, files: build::from_disk(), ..Options::default() };
+        for (path, text) in fixtures() {
+            let plan = crate::plan(&path, &text, &options);
+            let is_explicit = plan.as_ref().is_ok_and(|plan| plan.strategy_name() == "explicit");
+            assert!(plan.is_err() || is_explicit, "{path}");
+            lint(&path, &text, &options, &Settings::default());
         }
     }
 

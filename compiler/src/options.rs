@@ -2,7 +2,7 @@
 
 pub mod sizes;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use shardwise_ir::hardware::Hardware;
 pub use shardwise_ir::program::Fusion;
@@ -15,6 +15,8 @@ pub use shardwise_ir::resolve::{AxisSize, DimSize};
 pub use shardwise_passes::Objective;
 pub use shardwise_passes::collective::Refinement;
 pub use shardwise_passes::pipeline::Strategy;
+pub use shardwise_passes::solver::Cancellation;
+use shardwise_passes::solver::Interrupt;
 
 /// All options; `Options::default()` are those of the command without flags.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +31,9 @@ pub struct Options {
     pub memory: Option<f64>,
     /// The time limit of the search; without one, it runs until the proof or its limits of work.
     pub timeout: Option<Duration>,
+    /// Ends the work on the program when it is set: then there is no plan, and findings may be
+    /// missing.
+    pub cancellation: Cancellation,
     /// Hardware instead of the program's.
     pub hardware: Option<String>,
     /// The rates that times are computed at, instead of the program's: without either, peak rates.
@@ -51,6 +56,12 @@ pub struct Options {
 }
 
 impl Options {
+    /// What ends a search that begins now.
+    pub(crate) fn interrupt(&self) -> Interrupt {
+        let deadline = self.timeout.map(|timeout| Instant::now() + timeout);
+        Interrupt { deadline, cancellation: self.cancellation.clone() }
+    }
+
     /// The memory capacity of a device for `program`; `None` for no limit.
     pub(crate) fn capacity(&self, program: &Program) -> Option<f64> {
         self.memory.or(program.hardware.hbm_bytes).filter(|bytes| bytes.is_finite())

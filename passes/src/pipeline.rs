@@ -123,7 +123,7 @@ impl Strategy {
 }
 
 /// Options of the planning passes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct PlanRequest {
     /// Search or textbook.
     pub strategy: Strategy,
@@ -153,6 +153,8 @@ pub enum PlanFault {
     Infeasible(Infeasible),
     /// The plan with the smallest peak that was found exceeds the memory capacity.
     OverCapacity(Box<Plan>),
+    /// Nobody wants the plan any more.
+    Cancelled,
 }
 
 /// The results of the planning passes: each pass adds to them for those after it.
@@ -233,8 +235,11 @@ pub fn plan(
 ) -> Result<Planning<'_>, PlanFault> {
     let mut planning = None;
     for (_, run) in PASSES.iter().filter(|(pass, _)| *pass <= last) {
+        if request.search.interrupt.is_cancelled() {
+            return Err(PlanFault::Cancelled);
+        }
         match (run, &mut planning) {
-            (Run::Open(open), planning) => *planning = Some(open(program, request)?),
+            (Run::Open(open), planning) => *planning = Some(open(program, request.clone())?),
             (Run::Plan(run), Some(planning)) => run(planning)?,
             _ => {}
         }
@@ -287,11 +292,11 @@ fn open_layouts(program: &Analyzed, request: PlanRequest) -> Result<Planning<'_>
 /// Where the rules find no plan, such as for sums that have to stay pending through an addition,
 /// the search starts from one of its own.
 fn follow_textbook(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
-    let PlanRequest { strategy, search: Request { deadline, .. }, .. } = planning.request;
+    let PlanRequest { strategy, search: Request { interrupt, .. }, .. } = &planning.request;
     let plan = textbook::plan(&planning.tables).or_else(|infeasible| {
         planning.rules_fail = true;
-        let searched = (strategy == Strategy::Search)
-            .then(|| without_textbook(&planning.tables, deadline))
+        let searched = (*strategy == Strategy::Search)
+            .then(|| without_textbook(&planning.tables, interrupt))
             .flatten();
         searched.ok_or(PlanFault::Infeasible(infeasible))
     })?;
@@ -303,7 +308,7 @@ fn choose_layouts(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
     let textbook = planning.textbook();
     let found =
         match planning.request.strategy {
-            Strategy::Search => search(&planning.tables, textbook, planning.request.search)
+            Strategy::Search => search(&planning.tables, textbook, &planning.request.search)
                 .map_err(|refusal| match refusal {
                     Refusal::Infeasible(infeasible) => PlanFault::Infeasible(infeasible),
                     Refusal::OverCapacity(smallest, _) => PlanFault::OverCapacity(smallest),

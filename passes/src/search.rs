@@ -40,15 +40,18 @@ pub(crate) use serial::without_textbook;
 
 /// The cheapest plan that fits into the capacity; never worse than `textbook`, if that fits, and
 /// never worse than the plan of another objective that the search starts from.
-pub fn search(tables: &Tables<'_>, textbook: &Plan, request: Request) -> Result<Found, Refusal> {
+pub fn search(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Found, Refusal> {
     if request.objective.starts().is_empty() {
         return summed(tables, textbook, request);
     }
     let (mut starts, mut refusal) = (Vec::new(), None);
     for &objective in request.objective.starts() {
-        match search(tables, textbook, Request { objective, ..request }) {
+        match search(tables, textbook, &Request { objective, ..request.clone() }) {
             Ok(found) => starts.push(found.plan),
             Err(refused) => refusal = refusal.or(Some(refused)),
+        }
+        if request.interrupt.is_cancelled() {
+            break;
         }
     }
     match refusal {
@@ -58,10 +61,11 @@ pub fn search(tables: &Tables<'_>, textbook: &Plan, request: Request) -> Result<
 }
 
 /// The plan with the least sum of steps.
-fn summed(tables: &Tables<'_>, textbook: &Plan, request: Request) -> Result<Found, Refusal> {
+fn summed(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Found, Refusal> {
     let found = serial::search(tables, textbook, request).map_err(Refusal::Infeasible)?;
     match request
         .capacity
+        .filter(|_| !request.interrupt.is_cancelled())
         .filter(|&capacity| memory_of(&ExpandedPlan::from(&found.plan)).peak_bytes > capacity)
     {
         None => Ok(found),
@@ -74,7 +78,7 @@ fn within(
     tables: &Tables<'_>,
     textbook: &Plan,
     found: Found,
-    request: Request,
+    request: &Request,
     capacity: f64,
 ) -> Result<Found, Refusal> {
     let limit = Limit::new(tables, textbook, request, capacity);

@@ -19,7 +19,7 @@
 //! let tree = SteinerTerm { graph: 0, root: End::Fixed(0), via: None, terminals, multiplicity: 1 };
 //! let unary = vec![vec![hours(0), hours(3)], vec![hours(2), hours(0)]];
 //! let (terms, graphs) = (vec![Term::Tree(tree)], vec![graph.into()]);
-//! let solution = minimize(&Model { unary, terms, graphs, ..Model::default() }, Limits::default());
+//! let solution = minimize(&Model { unary, terms, graphs, ..Model::default() }, &Limits::default());
 //! assert_eq!((solution.assignment, solution.value), (Some(vec![0, 1]), hours(7)));
 //! assert_eq!(solution.stop_reason, StopReason::Eliminated);
 //! ```
@@ -70,6 +70,7 @@ mod dual;
 pub(crate) mod eliminate;
 mod factor;
 pub(crate) mod graph;
+pub(crate) mod interrupt;
 pub(crate) mod lagrangian;
 mod marginals;
 pub(crate) mod minimize;
@@ -83,6 +84,7 @@ pub(crate) mod weight;
 pub use dreyfus_wagner::{Terminal, Trees};
 pub use eliminate::TableLimits;
 pub use graph::{Graph, Node};
+pub use interrupt::{Cancellation, Interrupt};
 pub use minimize::{Limits, Solution, StopReason, minimize};
 pub use model::{
     CapacityRow, Contribution, CostTable, End, Model, Placement, SteinerTerm, Term, UnaryCosts,

@@ -5,14 +5,14 @@ use shardwise_ir::dataflow::Analyzed;
 use shardwise_passes::Problem;
 use shardwise_passes::Tables;
 use shardwise_passes::collective::Refinement;
-use shardwise_passes::solver::{Limits, Model, TableLimits, minimize};
+use shardwise_passes::solver::{Interrupt, Limits, Model, TableLimits, minimize};
 
 /// No elimination, of however few choices.
 pub const NO_ELIMINATION: Limits = Limits {
     elimination: TableLimits { table: 0, work: 0 },
     heuristic: TableLimits { table: 0, work: 0 },
     proof: TableLimits { table: 0, work: 0 },
-    deadline: None,
+    interrupt: Interrupt::NEVER,
 };
 
 /// How far two sums of as many seconds may lie apart by rounding: each part is a whole number of
@@ -31,7 +31,7 @@ pub struct Bounded {
 
 /// Runs sweeps of the dual and rounding without elimination.
 pub fn bounded(model: &Model) -> Bounded {
-    let solution = minimize(model, NO_ELIMINATION);
+    let solution = minimize(model, &NO_ELIMINATION);
     let found_s =
         if solution.value.is_finite() { solution.value.as_seconds() } else { f64::INFINITY };
     Bounded { bound_s: solution.bound.as_seconds(), found_s }

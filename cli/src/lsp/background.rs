@@ -1,25 +1,28 @@
 //! Work that takes longer than an answer may, on threads of its own.
 //!
-//! A thread takes the newest text of each program and leaves out those in between, so that its
-//! results are late by one run at most, however fast their author types.
+//! A thread takes the newest text of each program and leaves out those in between. An edit cancels
+//! the search of the text before it, so that however fast its author types, a thread works on the
+//! newest text.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gen_lsp_types::Uri;
 use indexmap::IndexMap;
 use shardwise::Options;
 use shardwise::editor::{Document, Insight};
 use shardwise::lint::{Linted, lint};
+use shardwise::options::Cancellation;
 
 use super::{Event, Setting};
 use crate::configs::{Configs, set_levels};
 use crate::error::Result;
 use crate::programs::Found;
 
-/// The time limit of a search, unless the command has another.
-const TIME_LIMIT: Duration = Duration::from_secs(2);
+/// After this time the best plan so far is shown, unless the command has another limit; then the
+/// search goes on.
+const SHOWN_AFTER: Duration = Duration::from_secs(2);
 
 /// A text to work on.
 #[derive(Clone)]
@@ -32,6 +35,15 @@ pub(super) struct Job {
     pub(super) name: String,
     /// The text.
     pub(super) text: String,
+    /// Set when there is a newer text.
+    pub(super) cancellation: Cancellation,
+}
+
+impl Job {
+    /// The server's options, for a search that ends when there is a newer text.
+    fn options(&self, setting: &Setting) -> Options {
+        Options { cancellation: self.cancellation.clone(), ..setting.options.clone() }
+    }
 }
 
 /// A result, and the text that it is about.
@@ -45,8 +57,8 @@ pub(super) struct Analysis {
 pub(super) enum Outcome {
     /// All findings of `check`.
     Linted(Linted),
-    /// What the plan says; nothing where there is no plan.
-    Planned(Option<Insight>),
+    /// What the plan says; nothing where there is no plan. And whether the search goes on.
+    Planned(Option<Insight>, bool),
     /// The configuration of the program cannot be read: why.
     Failed(String),
 }
@@ -110,16 +122,26 @@ pub(super) fn linted(job: &Job, setting: &Setting) -> Outcome {
         let found = Found { path: job.name.clone(), in_folder: false };
         let mut settings = configs.settings(&found)?.unwrap_or_default();
         set_levels(&mut settings, &setting.levels);
-        Ok(lint(&job.name, &job.text, &setting.options, &settings))
+        Ok(lint(&job.name, &job.text, &job.options(setting), &settings))
     };
     linted().map_or_else(|error| Outcome::Failed(error.to_string()), Outcome::Linted)
 }
 
-/// Plans, and gives up at the time limit: an author who waits for a proof runs `plan`.
+/// Plans within a time limit, so that an author sees a plan soon.
 pub(super) fn planned(job: &Job, setting: &Setting) -> Outcome {
-    let timeout = setting.options.timeout.or(Some(TIME_LIMIT));
-    let options = Options { timeout, ..setting.options.clone() };
-    let planned = shardwise::plan(&job.name, &job.text, &options).ok();
-    let document = Document::new(&*job.name, &*job.text);
-    Outcome::Planned(planned.map(|planned| Insight::of(&document, &planned)))
+    let limit = setting.options.timeout.unwrap_or(SHOWN_AFTER);
+    let begun = Instant::now();
+    let insight = insight(job, &Options { timeout: Some(limit), ..job.options(setting) });
+    let is_limited = setting.options.timeout.is_none();
+    Outcome::Planned(insight, is_limited && begun.elapsed() >= limit)
+}
+
+/// Plans to the end of the search.
+pub(super) fn searched(job: &Job, setting: &Setting) -> Outcome {
+    Outcome::Planned(insight(job, &job.options(setting)), false)
+}
+
+fn insight(job: &Job, options: &Options) -> Option<Insight> {
+    let planned = shardwise::plan(&job.name, &job.text, options).ok()?;
+    Some(Insight::of(&Document::new(&*job.name, &*job.text), &planned))
 }

@@ -1,11 +1,33 @@
 //! The programs that the editor has open.
 
-use gen_lsp_types::{Range, TextDocumentContentChangeEvent};
+use gen_lsp_types::{Range, TextDocumentContentChangeEvent, Uri};
 use shardwise::editor::{Change, Document, Insight};
 use shardwise::lint::{Finding, Linted};
+use shardwise::options::Cancellation;
 use shardwise::{Analyzed, Checked, Options, Program};
 
+use super::background::Job;
 use super::convert;
+
+/// A text of a program.
+pub(super) struct Revision {
+    /// Later texts have larger numbers.
+    pub(super) number: u64,
+    /// Cancels the work on it, once there is a newer text or the program is closed.
+    pub(super) work: Cancellation,
+}
+
+impl Revision {
+    pub(super) fn new(number: u64) -> Self {
+        Self { number, work: Cancellation::new() }
+    }
+}
+
+impl Drop for Revision {
+    fn drop(&mut self) {
+        self.work.cancel();
+    }
+}
 
 /// A program.
 pub(super) struct Open {
@@ -13,7 +35,7 @@ pub(super) struct Open {
     /// The editor's number of its text.
     pub(super) version: i32,
     /// The server's, which also counts changes of other files.
-    pub(super) revision: u64,
+    pub(super) revision: Revision,
     /// Errors and warnings, found at once.
     checked: Vec<Finding>,
     /// The program, if it has no errors.
@@ -28,7 +50,7 @@ impl Open {
     pub(super) fn new(
         (name, text): (String, String),
         version: i32,
-        revision: u64,
+        revision: Revision,
         options: &Options,
     ) -> Self {
         let document = Document::new(name, text);
@@ -45,6 +67,17 @@ impl Open {
         open
     }
 
+    /// This text, to work on.
+    pub(super) fn job(&self, uri: &Uri) -> Job {
+        Job {
+            uri: uri.clone(),
+            revision: self.revision.number,
+            name: self.document.name.clone(),
+            text: self.document.text.clone(),
+            cancellation: self.revision.work.clone(),
+        }
+    }
+
     /// Finds the errors and warnings that are found at once.
     pub(super) fn check(&mut self, options: &Options) {
         let Checked { program, findings } = self.document.check(options);
@@ -53,7 +86,13 @@ impl Open {
     }
 
     /// Another text.
-    pub(super) fn replace(&mut self, text: String, version: i32, revision: u64, options: &Options) {
+    pub(super) fn replace(
+        &mut self,
+        text: String,
+        version: i32,
+        revision: Revision,
+        options: &Options,
+    ) {
         if let Some(change) = Change::between(&self.document.text, &text) {
             let carried = self.linted.iter().filter_map(|finding| change.carried_finding(finding));
             self.linted = carried.collect();
@@ -72,9 +111,12 @@ impl Open {
         self.linted = linted.findings.into_iter().filter(is_new).collect();
     }
 
-    /// The plan of this text is known, or that there is none.
+    /// The plan of this text is known, or that there is none. A program with errors keeps the plan
+    /// of the text before them, since most errors are words that are half typed.
     pub(super) fn set_insight(&mut self, insight: Option<Insight>) {
-        self.insight = insight;
+        if insight.is_some() || self.program.is_some() {
+            self.insight = insight;
+        }
     }
 
     /// What the plan says.

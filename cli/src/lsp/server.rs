@@ -14,9 +14,9 @@ use gen_lsp_types::{
 use lsp_server::RequestId;
 use shardwise::Options;
 
-use super::background::{Analysis, Job, Outcome, Worker, linted, planned};
+use super::background::{Analysis, Outcome, Worker, linted, planned, searched};
 use super::dispatch::{Requested, read};
-use super::documents::Open;
+use super::documents::{Open, Revision};
 use super::{Event, Setting, convert, features};
 
 /// The server.
@@ -26,6 +26,8 @@ pub(super) struct Server {
     open: BTreeMap<Uri, Open>,
     lints: Worker,
     plans: Worker,
+    /// Goes on where the time limit of `plans` ended a search.
+    searches: Worker,
     /// Whether the editor asks again for hints and lenses when it is asked to.
     refreshes: Refreshes,
     /// Texts so far.
@@ -65,12 +67,15 @@ impl Server {
         let lints = Worker::start(events.clone(), move |job| linted(job, &for_lints));
         let for_plans = setting.clone();
         let plans = Worker::start(events.clone(), move |job| planned(job, &for_plans));
+        let for_searches = setting.clone();
+        let searches = Worker::start(events.clone(), move |job| searched(job, &for_searches));
         Self {
             sender: Box::new(sender),
             setting,
             open: BTreeMap::new(),
             lints,
             plans,
+            searches,
             refreshes: Refreshes::of(params),
             revisions: 0,
             failure: None,
@@ -143,24 +148,24 @@ impl Server {
         }
     }
 
-    fn next_revision(&mut self) -> u64 {
+    fn next_revision(&mut self) -> Revision {
         self.revisions += 1;
-        self.revisions
+        Revision::new(self.revisions)
     }
 
     /// Shows what is known of a program, and starts to find out the rest.
     fn changed(&self, uri: &Uri) {
         self.publish(uri);
-        let Some(Open { document, revision, .. }) = self.open.get(uri) else { return };
-        let (name, text) = (document.name.clone(), document.text.clone());
-        let job = Job { uri: uri.clone(), revision: *revision, name, text };
+        let Some(open) = self.open.get(uri) else { return };
+        let job = open.job(uri);
         self.lints.take(job.clone());
         self.plans.take(job);
     }
 
     /// Takes a result of the background, unless it is about an older text.
     pub(super) fn analyzed(&mut self, Analysis { uri, revision, outcome }: Analysis) {
-        let Some(open) = self.open.get_mut(&uri).filter(|open| open.revision == revision) else {
+        let Some(open) = self.open.get_mut(&uri).filter(|open| open.revision.number == revision)
+        else {
             return;
         };
         match outcome {
@@ -169,8 +174,11 @@ impl Server {
                 self.failure = None;
                 self.publish(&uri);
             }
-            Outcome::Planned(insight) => {
+            Outcome::Planned(insight, goes_on) => {
                 open.set_insight(insight);
+                if goes_on {
+                    self.searches.take(open.job(&uri));
+                }
                 self.refresh();
             }
             Outcome::Failed(message) => {
@@ -192,7 +200,7 @@ impl Server {
             (lenses, CodeLensRefreshRequest::METHOD.as_str()),
         ];
         for (_, method) in methods.into_iter().filter(|(is_known, _)| *is_known) {
-            let id = RequestId::from(format!("refresh-{}", self.next_revision()));
+            let id = RequestId::from(format!("refresh-{}", self.next_revision().number));
             self.send(lsp_server::Request::new(id, method.to_owned(), ()));
         }
     }

@@ -2,6 +2,8 @@
 
 mod client;
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use client::{Client, applied};
@@ -215,6 +217,31 @@ fn a_plan_comes_from_the_background() {
     client.change(&program, 2, range(3, 0, 0), "# one more line\n");
     let moved = client.request("textDocument/inlayHint", all);
     assert_eq!(place(&moved[0]), json!({ "line": 6, "character": 3 }));
+    client.end();
+}
+
+#[test]
+fn an_edit_cancels_the_search_of_the_text_before_it() {
+    // This search takes half a minute of processor time.
+    let mut client = Client::start_with("lsp-cancel", &["--objective", "scheduled"]);
+    let path = "tests/programs/models/llama3-405b-train.shard";
+    let text = std::fs::read_to_string(crate::common::root().join(path)).expect("a program");
+    let program = client.open("model.shard", &text);
+    client.diagnostics(&program, 1);
+    std::thread::sleep(Duration::from_secs(3));
+    let begun = Instant::now();
+    client.change(&program, 2, range(0, 0, 0), "hardware missing\n");
+    client.diagnostics(&program, 2);
+    let lines = u32::try_from(text.lines().count()).expect("few lines");
+    let all = json!({ "start": { "line": 0, "character": 0 },
+        "end": { "line": lines + 1, "character": 0 } });
+    client.change(&program, 3, all, MLP);
+    client.notified("workspace/codeLens/refresh");
+    let lenses =
+        client.request("textDocument/codeLens", json!({ "textDocument": { "uri": program } }));
+    let title = lenses[0]["command"]["title"].as_str().expect("a title");
+    assert!(title.ends_with("optimal plan"), "{title}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     client.end();
 }
 

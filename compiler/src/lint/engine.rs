@@ -109,7 +109,8 @@ fn known(settings: &Settings) -> Vec<KnownLint> {
 /// The findings of every enabled lint, without those that `allow`s silence.
 fn run(context: &LintContext<'_>, settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for lint in all().iter().filter(|lint| settings.level(lint) != Level::Allow) {
+    let enabled = all().iter().filter(|lint| settings.level(lint) != Level::Allow);
+    for lint in enabled.take_while(|_| !context.is_cancelled()) {
         let found = (lint.check)(context).into_iter();
         findings.extend(found.filter(|it| !context.allows(it.diag.code, it.span())));
     }

@@ -69,7 +69,7 @@ pub(crate) fn search(
     tables: &Tables<'_>,
     textbook: &Plan,
     starts: Vec<Plan>,
-    request: Request,
+    request: &Request,
 ) -> Result<Found, Infeasible> {
     let mut known = Known::new(tables, request);
     for start in starts {
@@ -77,11 +77,14 @@ pub(crate) fn search(
     }
     let mut bounds: Vec<(f64, Vec<f64>)> = Vec::new();
     for _ in 0..ROUNDS {
+        if request.interrupt.is_cancelled() {
+            break;
+        }
         let shares = known.best_shares();
         let problem = weighted(tables, &shares);
-        let solved = solve(Problem::new(&problem, shares[0]), textbook, request.deadline)?;
+        let solved = solve(Problem::new(&problem, shares[0]), textbook, &request.interrupt)?;
         bounds.push((solved.bound.as_seconds(), shares));
-        if !known.add(solved.plan) || known.request.is_late() {
+        if !known.add(solved.plan) || known.request.interrupt.is_due() {
             break;
         }
     }
@@ -90,7 +93,7 @@ pub(crate) fn search(
     }
     bounds.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut lower_bound_s = bounds.first().map_or(0.0, |bound| bound.0);
-    if !can_prune(lower_bound_s, known.best_s()) && !known.request.is_late() {
+    if !can_prune(lower_bound_s, known.best_s()) && !known.request.interrupt.is_due() {
         let alone = |resource: usize| {
             (0..known.resources)
                 .map(|other| f64::from(u8::from(other == resource)))
@@ -184,7 +187,7 @@ impl BalancedSearch<'_, '_> {
         self.solutions == 0
             || self.evaluations == 0
             || self.known.steps == 0
-            || self.known.request.is_late()
+            || self.known.request.interrupt.is_due()
     }
 
     /// Bounds a subproblem under every set of shares, and branches on a variable in which the
@@ -240,7 +243,7 @@ struct Incumbent {
 /// What is known from the plans found so far.
 struct Known<'t> {
     tables: &'t Tables<'t>,
-    request: Request,
+    request: &'t Request,
     resources: usize,
     /// The busy seconds of compute and of every axis, of plans in which they differ.
     busy: Vec<Vec<f64>>,
@@ -250,7 +253,7 @@ struct Known<'t> {
 }
 
 impl<'t> Known<'t> {
-    fn new(tables: &'t Tables<'t>, request: Request) -> Self {
+    fn new(tables: &'t Tables<'t>, request: &'t Request) -> Self {
         let resources = 1 + tables.program.mesh.axes.len();
         Self { tables, request, resources, busy: Vec::new(), best: None, steps: MOST_SCHEDULED }
     }
@@ -297,14 +300,14 @@ impl<'t> Known<'t> {
     /// a part of it runs.
     fn discount_links(&mut self, textbook: &Plan) -> Result<(), Infeasible> {
         for discount in DISCOUNTS {
+            if self.request.interrupt.is_due() {
+                break;
+            }
             let mut shares = vec![discount; self.resources];
             shares[0] = 1.0;
             let problem = weighted(self.tables, &shares);
-            let plan = solve(Problem::new(&problem, 1.0), textbook, self.request.deadline)?.plan;
+            let plan = solve(Problem::new(&problem, 1.0), textbook, &self.request.interrupt)?.plan;
             self.add(plan);
-            if self.request.is_late() {
-                break;
-            }
         }
         Ok(())
     }

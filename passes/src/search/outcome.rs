@@ -1,11 +1,10 @@
 //! The request and the result of a search.
 
-use std::time::Instant;
-
 use shardwise_ir::plan::{Materialization, Plan};
 
 use crate::propagate::textbook::Infeasible;
 use crate::search::objective::Objective;
+use crate::solver::interrupt::Interrupt;
 
 /// How good the plan is known to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,19 +41,12 @@ pub enum Refusal {
 }
 
 /// The request of a search.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The objective.
     pub objective: Objective,
-    /// When the search ends at the latest; without it, with the proof or at its limits of work.
-    pub deadline: Option<Instant>,
+    /// What ends the search before its proof or its limits of work.
+    pub interrupt: Interrupt,
     /// Bytes that a device may hold.
     pub capacity: Option<f64>,
-}
-
-impl Request {
-    /// Whether the search should have ended.
-    pub(crate) fn is_late(self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
-    }
 }

@@ -4,8 +4,6 @@
 //! many shardings to compare them. Where the solver cannot close the gap, the bound says how much
 //! cheaper a plan could be at most.
 
-use std::time::Instant;
-
 use shardwise_ir::ids::OpId;
 use shardwise_ir::plan::{Materialization, Plan};
 
@@ -18,6 +16,7 @@ use crate::search::objective::{Objective, plan_price};
 use crate::search::outcome::{Found, Optimality, Request};
 use crate::search::tie_break::{alternatives, prefer};
 use crate::solver::dreyfus_wagner::Trees;
+use crate::solver::interrupt::Interrupt;
 use crate::solver::minimize::{Limits, minimize_with};
 use crate::solver::weight::Weight;
 
@@ -29,11 +28,12 @@ const PRUNED: usize = 500;
 pub(crate) fn search(
     tables: &Tables<'_>,
     textbook: &Plan,
-    Request { objective, deadline, .. }: Request,
+    request: &Request,
 ) -> Result<Found, Infeasible> {
+    let objective = request.objective;
     let problem = Problem::new(tables, objective.compute());
     let Solved { plan: found, bound, exact, alternatives, layouts } =
-        solve(problem, textbook, deadline)?;
+        solve(problem, textbook, &request.interrupt)?;
     let (price, known) =
         (plan_price(tables, &found, objective), plan_price(tables, textbook, objective));
     let plan = if price < known { found } else { textbook.clone() };
@@ -56,29 +56,45 @@ pub(crate) struct Solved {
     layouts: (usize, usize),
 }
 
+impl Solved {
+    /// A plan of which nothing is known.
+    fn unproven(plan: &Plan) -> Self {
+        Self {
+            plan: plan.clone(),
+            bound: Weight::ZERO,
+            exact: false,
+            alternatives: Vec::new(),
+            layouts: (0, 0),
+        }
+    }
+}
+
 /// Minimises the sum of the weighted seconds of reshards and of operations.
 pub(crate) fn solve(
     mut problem: Problem<'_>,
     textbook: &Plan,
-    deadline: Option<Instant>,
+    interrupt: &Interrupt,
 ) -> Result<Solved, Infeasible> {
     prefer(&mut problem, textbook);
-    solve_from(problem, Some(textbook), deadline)?.ok_or(Infeasible::Operation(OpId::new(0)))
+    solve_from(problem, Some(textbook), interrupt)?.ok_or(Infeasible::Operation(OpId::new(0)))
 }
 
 /// A plan for a program for which the textbook's rules find none, if there is one.
-pub(crate) fn without_textbook(tables: &Tables<'_>, deadline: Option<Instant>) -> Option<Plan> {
+pub(crate) fn without_textbook(tables: &Tables<'_>, interrupt: &Interrupt) -> Option<Plan> {
     let problem = Problem::new(tables, Objective::Serial.compute());
-    solve_from(problem, None, deadline).ok().flatten().map(|solved| solved.plan)
+    solve_from(problem, None, interrupt).ok().flatten().map(|solved| solved.plan)
 }
 
 /// The same from a known plan, if there is one; `None` where none is known or found.
 fn solve_from(
     mut problem: Problem<'_>,
     known: Option<&Plan>,
-    deadline: Option<Instant>,
+    interrupt: &Interrupt,
 ) -> Result<Option<Solved>, Infeasible> {
     let (tables, compute) = (problem.tables, problem.compute);
+    if interrupt.is_cancelled() {
+        return Ok(known.map(Solved::unproven));
+    }
     let before = problem.variables.iter().map(|variable| variable.choices.len()).sum();
     if tables.all.iter().all(|table| table.space.len() <= PRUNED) {
         dominance::prune(&mut problem);
@@ -88,15 +104,18 @@ fn solve_from(
     if let Some(op) = impossible.find_map(|variable| variable.decides.operation()) {
         return Err(Infeasible::Operation(op));
     }
+    if interrupt.is_cancelled() {
+        return Ok(known.map(Solved::unproven));
+    }
     let model = problem.model();
     let mut trees = model.tree_tables();
     let weight = |plan: &Plan| report::weight(&plan.into(), compute, &tables.cost_model);
     let mut evaluate = |assignment: &[usize], trees: &mut [Trees<'_>]| {
         weight(&plan::plan(&problem, assignment, trees))
     };
-    let limits = Limits { deadline, ..Limits::default() };
+    let limits = Limits { interrupt: interrupt.clone(), ..Limits::default() };
     let cutoff = known.map_or(Weight::INFINITE, weight);
-    let solution = minimize_with(&model, &mut trees, limits, cutoff, &mut evaluate);
+    let solution = minimize_with(&model, &mut trees, &limits, cutoff, &mut evaluate);
     let found = solution.assignment.as_ref().map(|found| plan::plan(&problem, found, &mut trees));
     let Some(plan) = found.or_else(|| known.cloned()) else { return Ok(None) };
     Ok(Some(Solved {

@@ -191,7 +191,7 @@ impl Case {
 
     /// A solution's invariants, whatever the limits.
     fn check(&self, limits: Limits, optimum: Weight) -> StopReason {
-        let solution = minimize(&self.model, limits);
+        let solution = minimize(&self.model, &limits);
         let Solution { assignment, value, bound, stop_reason, .. } = &solution;
         let rounding = Weight::seconds(1e-9 * (1.0 + value.as_seconds().min(1e6)));
         assert!(*bound <= optimum + rounding, "{bound:?} bounds {optimum:?}");
@@ -216,7 +216,7 @@ impl Case {
             StopReason::Infeasible => assert_eq!(optimum, Weight::INFINITE),
             _ => {}
         }
-        let again = minimize(&self.model, limits);
+        let again = minimize(&self.model, &limits);
         assert_eq!(
             (&again.assignment, again.value, again.bound, again.stop_reason),
             (assignment, *value, *bound, *stop_reason),
@@ -260,7 +260,8 @@ fn bounds_are_below_the_minimum_and_proofs_are_right() {
         let case = case(numbers);
         let optimum = case.optimum();
         case.check(Limits { elimination: NONE, ..Limits::default() }, optimum);
-        let none = Limits { elimination: NONE, heuristic: NONE, proof: NONE, deadline: None };
+        let none =
+            Limits { elimination: NONE, heuristic: NONE, proof: NONE, interrupt: Interrupt::NEVER };
         let reason = case.check(none, optimum);
         assert!(case.model.terms.is_empty() || !reason.is_proof(), "nothing is eliminated");
     });
@@ -280,10 +281,10 @@ fn rows_are_kept_and_their_bounds_are_below_the_minimum() {
 fn a_deadline_that_has_passed_stops_with_what_is_known() {
     for_all(20, |numbers| {
         let case = case(numbers);
-        let deadline = Some(std::time::Instant::now());
-        let limits = Limits { elimination: NONE, proof: NONE, deadline, ..Limits::default() };
+        let interrupt = Interrupt::at(std::time::Instant::now());
+        let limits = Limits { elimination: NONE, proof: NONE, interrupt, ..Limits::default() };
         let reason = case.check(limits, case.optimum());
-        let stopped = [StopReason::Deadline, StopReason::BoundReached, StopReason::Infeasible];
+        let stopped = [StopReason::Interrupted, StopReason::BoundReached, StopReason::Infeasible];
         assert!(case.model.terms.is_empty() || stopped.contains(&reason), "{reason:?}");
     });
 }

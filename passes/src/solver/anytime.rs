@@ -11,8 +11,6 @@
 //! Work is counted, never timed, so the same model has the same solution on every machine; a caller
 //! may add a deadline.
 
-use std::time::Instant;
-
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::dual::Dual;
 use crate::solver::eliminate::{Minimum, TableLimits};
@@ -79,6 +77,9 @@ impl Rounds<'_, '_> {
         let mut number = 0;
         let stop_reason = loop {
             self.ascend(SWEEPS[number.min(SWEEPS.len() - 1)]);
+            if self.limits.interrupt.is_cancelled() {
+                break StopReason::Interrupted;
+            }
             self.find_incumbents();
             // Removes choices above the upper bound, and those left without a compatible choice
             // elsewhere.
@@ -114,8 +115,8 @@ impl Rounds<'_, '_> {
             Some(StopReason::Infeasible)
         } else if now.0 >= now.1 {
             Some(StopReason::BoundReached)
-        } else if self.is_late() {
-            Some(StopReason::Deadline)
+        } else if self.limits.interrupt.is_due() {
+            Some(StopReason::Interrupted)
         } else if stalled {
             Some(StopReason::Stalled)
         } else if self.dual.work > MOST_WORK || number + 1 == ROUNDS {
@@ -123,10 +124,6 @@ impl Rounds<'_, '_> {
         } else {
             None
         }
-    }
-
-    fn is_late(&self) -> bool {
-        self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Sweeps until the bound hardly grows.
@@ -137,7 +134,11 @@ impl Rounds<'_, '_> {
             let raised = self.dual.sweep();
             idle = if raised > bound * (1.0 + WORTHWHILE) { 0 } else { idle + 1 };
             bound = raised;
-            if idle >= 3 || self.is_late() || self.dual.work > MOST_WORK || !bound.is_finite() {
+            if idle >= 3
+                || self.limits.interrupt.is_due()
+                || self.dual.work > MOST_WORK
+                || !bound.is_finite()
+            {
                 return;
             }
         }
@@ -162,7 +163,7 @@ impl Rounds<'_, '_> {
 
     /// The minimum over all remaining choices, if exact elimination is within the limits.
     fn proof(&mut self, left: &[Vec<usize>], most_evaluations: usize) -> Option<Reduced> {
-        if left.iter().any(Vec::is_empty) {
+        if left.iter().any(Vec::is_empty) || self.limits.interrupt.is_cancelled() {
             return None;
         }
         let model = self.model.restricted(left);
@@ -181,6 +182,9 @@ impl Rounds<'_, '_> {
             self.dual.reduced_cost.iter().map(|reduced_cost| ranked(reduced_cost)).collect();
         let mut found = None;
         for width in WIDTHS {
+            if self.limits.interrupt.is_cancelled() {
+                break;
+            }
             let kept: Vec<Vec<usize>> = ranked
                 .iter()
                 .enumerate()

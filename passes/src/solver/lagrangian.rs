@@ -15,10 +15,10 @@
 //! number of states is exponential in the number of rows; a penalty without a bound proves nothing.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::solver::branch_and_bound::{OpenNode, Outcome, Subproblem, best_first, can_prune};
 use crate::solver::dreyfus_wagner::Trees;
+use crate::solver::interrupt::Interrupt;
 use crate::solver::model::{CapacityRow, Model, UnaryCosts};
 use crate::solver::reprice::LagrangianSubproblem;
 use crate::solver::weight::Weight;
@@ -44,11 +44,11 @@ const DECREASE: f64 = 2.0;
 
 /// Limits on the work.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RowLimits {
+pub(crate) struct RowLimits<'i> {
     /// Solutions of the Lagrangian subproblem at most.
     pub(crate) solutions: usize,
-    /// The deadline.
-    pub(crate) deadline: Option<Instant>,
+    /// What ends the work earlier.
+    pub(crate) interrupt: &'i Interrupt,
 }
 
 /// The result of a search under rows, in seconds.
@@ -70,7 +70,7 @@ pub(crate) type Offer<'o> = dyn FnMut(&[usize], &mut [Trees<'_>], f64) -> Option
 pub(crate) fn minimize_within<'m>(
     model: &'m Model,
     trees: &mut [Trees<'m>],
-    limits: RowLimits,
+    limits: RowLimits<'_>,
     offer: &mut Offer<'_>,
 ) -> Bounded {
     if model.unary.iter().any(Vec::is_empty) {
@@ -84,14 +84,13 @@ pub(crate) fn minimize_within<'m>(
     let columns = Columns::new(model);
     let best_s = f64::INFINITY;
     let evaluations = MOST_EVALUATIONS;
-    let deadline = limits.deadline;
     LagrangianSearch {
         model,
         columns,
         subproblem,
         trees,
         offer,
-        deadline,
+        interrupt: limits.interrupt,
         solutions,
         evaluations,
         best_s,
@@ -158,7 +157,7 @@ struct LagrangianSearch<'s, 'm> {
     subproblem: LagrangianSubproblem<'m>,
     trees: &'s mut [Trees<'m>],
     offer: &'s mut Offer<'s>,
-    deadline: Option<Instant>,
+    interrupt: &'s Interrupt,
     /// How many Lagrangian subproblems may still be solved.
     solutions: usize,
     /// How many combinations may still be evaluated.
@@ -192,7 +191,7 @@ impl LagrangianSearch<'_, '_> {
         let limits = self.model.rows.iter().map(|row| row.limit).filter(|limit| limit.is_finite());
         let mut multiplier = lower_s / limits.fold(f64::MIN_POSITIVE, f64::max);
         for _ in 0..MULTIPLIERS {
-            if self.is_late() {
+            if self.interrupt.is_due() {
                 return;
             }
             let multipliers = vec![multiplier; self.model.rows.len()];
@@ -214,11 +213,7 @@ impl LagrangianSearch<'_, '_> {
     }
 
     fn is_over(&self) -> bool {
-        self.solutions == 0 || self.evaluations == 0 || self.is_late()
-    }
-
-    fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.solutions == 0 || self.evaluations == 0 || self.interrupt.is_due()
     }
 
     /// The best bound found by subgradient steps, with its assignment; `None` if the node is

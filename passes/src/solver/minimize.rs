@@ -1,19 +1,18 @@
 //! The solver's entry: tries the methods in order, and reports solution, bound and stop reason.
 
-use std::time::Instant;
-
 use crate::solver::anytime::{self, in_full};
 use crate::solver::branch_and_bound::can_prune;
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::eliminate::{Minimum, TableLimits};
+use crate::solver::interrupt::Interrupt;
 use crate::solver::lagrangian::{self, MOST_SOLUTIONS, RowLimits};
 use crate::solver::model::{Model, UnaryCosts};
 use crate::solver::tabulate::TabulatedTerms;
 use crate::solver::weight::Weight;
 
-/// Limits on the work. All but the deadline are counts, so that the same model has the same
+/// Limits on the work. All but the interrupt are counts, so that the same model has the same
 /// solution on every machine.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Limits {
     /// Tables for elimination of the whole model, which is tried first.
     pub elimination: TableLimits,
@@ -21,8 +20,8 @@ pub struct Limits {
     pub heuristic: TableLimits,
     /// Tables for elimination over what reduced-cost fixing leaves, which is the proof.
     pub proof: TableLimits,
-    /// The deadline.
-    pub deadline: Option<Instant>,
+    /// What ends the work earlier.
+    pub interrupt: Interrupt,
 }
 
 impl Default for Limits {
@@ -31,7 +30,7 @@ impl Default for Limits {
             elimination: TableLimits { table: 1 << 18, work: 1 << 20 },
             heuristic: TableLimits { table: 1 << 16, work: 1 << 20 },
             proof: TableLimits { table: 1 << 21, work: 1 << 26 },
-            deadline: None,
+            interrupt: Interrupt::NEVER,
         }
     }
 }
@@ -62,8 +61,8 @@ pub enum StopReason {
     Stalled,
     /// The counts of [`Limits`] or of the method ran out.
     WorkLimit,
-    /// The deadline passed.
-    Deadline,
+    /// The deadline passed, or the work was cancelled.
+    Interrupted,
     /// Some variable has no choice left: there is no solution.
     Infeasible,
 }
@@ -80,7 +79,7 @@ impl StopReason {
 pub(crate) type Evaluate<'e> = dyn FnMut(&[usize], &mut [Trees<'_>]) -> Weight + 'e;
 
 /// Minimises a model; see [`crate::solver`].
-pub fn minimize(model: &Model, limits: Limits) -> Solution {
+pub fn minimize(model: &Model, limits: &Limits) -> Solution {
     let mut trees = model.tree_tables();
     if !model.rows.is_empty() {
         return minimize_within_rows(model, &mut trees, limits);
@@ -89,7 +88,11 @@ pub fn minimize(model: &Model, limits: Limits) -> Solution {
     minimize_with(model, &mut trees, limits, Weight::INFINITE, &mut cost)
 }
 
-fn minimize_within_rows<'m>(model: &'m Model, trees: &mut [Trees<'m>], limits: Limits) -> Solution {
+fn minimize_within_rows<'m>(
+    model: &'m Model,
+    trees: &mut [Trees<'m>],
+    limits: &Limits,
+) -> Solution {
     let mut best = None;
     let mut offer = |assignment: &[usize], trees: &mut [Trees<'_>], best_s: f64| {
         let keeps_rows = model.rows.iter().all(|row| row.excess(assignment) <= 0.0);
@@ -99,7 +102,7 @@ fn minimize_within_rows<'m>(model: &'m Model, trees: &mut [Trees<'m>], limits: L
             value.as_seconds()
         })
     };
-    let row_limits = RowLimits { solutions: MOST_SOLUTIONS, deadline: limits.deadline };
+    let row_limits = RowLimits { solutions: MOST_SOLUTIONS, interrupt: &limits.interrupt };
     let found = lagrangian::minimize_within(model, trees, row_limits, &mut offer);
     let bound = if found.lower_bound_s.is_finite() {
         Weight::seconds(found.lower_bound_s)
@@ -110,8 +113,8 @@ fn minimize_within_rows<'m>(model: &'m Model, trees: &mut [Trees<'m>], limits: L
         StopReason::Infeasible
     } else if can_prune(found.lower_bound_s, found.best_s) {
         StopReason::BoundReached
-    } else if limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-        StopReason::Deadline
+    } else if limits.interrupt.is_due() {
+        StopReason::Interrupted
     } else if found.was_cut_short {
         StopReason::WorkLimit
     } else {
@@ -127,7 +130,7 @@ fn minimize_within_rows<'m>(model: &'m Model, trees: &mut [Trees<'m>], limits: L
 pub(crate) fn minimize_with<'m>(
     model: &'m Model,
     trees: &mut [Trees<'m>],
-    limits: Limits,
+    limits: &Limits,
     cutoff: Weight,
     evaluate: &mut Evaluate<'_>,
 ) -> Solution {
@@ -137,7 +140,7 @@ pub(crate) fn minimize_with<'m>(
     match Reduced::eliminate(model, None, trees, limits.elimination) {
         Some(reduced) if !reduced.is_feasible() => Solution::infeasible(),
         Some(reduced) => Solution::proven(StopReason::Eliminated, reduced),
-        None => anytime::solve(model, trees, &limits, cutoff, evaluate),
+        None => anytime::solve(model, trees, limits, cutoff, evaluate),
     }
 }
 

@@ -34,9 +34,15 @@ impl Drop for Client {
 impl Client {
     /// Starts the server in an empty folder, as an editor does that knows refreshes.
     pub(super) fn start(name: &str) -> Self {
+        Self::start_with(name, &[])
+    }
+
+    /// The same with options of the server.
+    pub(super) fn start_with(name: &str, options: &[&str]) -> Self {
         let folder = crate::common::empty_folder(name);
         let mut child = Command::new(crate::common::SHARDWISE)
             .args(["lsp", "--stdio"])
+            .args(options)
             .current_dir(&folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

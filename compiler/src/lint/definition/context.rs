@@ -162,6 +162,11 @@ impl<'a> LintContext<'a> {
         self.untried.get()
     }
 
+    /// Whether nobody wants the findings any more.
+    pub(in crate::lint) fn is_cancelled(&self) -> bool {
+        self.options.cancellation.is_cancelled()
+    }
+
     pub(crate) fn refinement(&self) -> Refinement {
         self.options.refinement
     }

@@ -45,7 +45,7 @@ impl FeasiblePlan {
 pub(crate) fn search(
     problem: &mut Problem<'_>,
     capacity: f64,
-    limits: RowLimits,
+    limits: RowLimits<'_>,
     price: &dyn Fn(&Plan) -> f64,
 ) -> FeasiblePlan {
     let demand = prune_infeasible(problem, capacity);

@@ -71,7 +71,7 @@ pub(crate) struct Limit<'a, 't> {
     /// The tables of the paths on which every block fits into the capacity.
     within: Tables<'a>,
     textbook: &'t Plan,
-    request: Request,
+    request: &'t Request,
     capacity: f64,
 }
 
@@ -80,7 +80,7 @@ impl<'a, 't> Limit<'a, 't> {
     pub(crate) fn new(
         tables: &'t Tables<'a>,
         textbook: &'t Plan,
-        request: Request,
+        request: &'t Request,
         capacity: f64,
     ) -> Self {
         let most_bytes = capacity - fixed_bytes(tables.program);
@@ -94,7 +94,8 @@ impl<'a, 't> Limit<'a, 't> {
         let mut best = self.limited(&IndexSet::default(), MOST_SOLUTIONS);
         self.try_incumbent(&mut best, self.textbook.clone());
         let parts = drop_candidates(self.tables.program);
-        if !parts.is_empty() && !can_prune(best.lower_bound_s, best.seconds()) {
+        let is_open = !can_prune(best.lower_bound_s, best.seconds());
+        if !parts.is_empty() && is_open && !self.request.interrupt.is_cancelled() {
             self.rematerializing(&mut best, &parts);
         }
         best.lower_bound_s = best.lower_bound_s.min(best.seconds());
@@ -110,7 +111,7 @@ impl<'a, 't> Limit<'a, 't> {
             return best;
         }
         for part in TIGHTER {
-            if can_prune(best.lower_bound_s, best.seconds()) || self.request.is_late() {
+            if can_prune(best.lower_bound_s, best.seconds()) || self.request.interrupt.is_due() {
                 break;
             }
             let capacity = part * self.capacity;
@@ -126,7 +127,7 @@ impl<'a, 't> Limit<'a, 't> {
     fn rematerializing(&self, best: &mut FeasiblePlan, parts: &[ValueId]) {
         let all: IndexSet<ValueId> = parts.iter().copied().collect();
         let problem = self.problem(&all);
-        let Ok(rematerialized) = solve(problem.clone(), self.textbook, self.request.deadline)
+        let Ok(rematerialized) = solve(problem.clone(), self.textbook, &self.request.interrupt)
         else {
             return;
         };
@@ -141,7 +142,7 @@ impl<'a, 't> Limit<'a, 't> {
             rematerialized_s: rematerialized.bound.as_seconds(),
         };
         let Some(Retention { lower_bound_s, assignments }) =
-            retain_across(&self.within, parts, &asked, self.request.deadline)
+            retain_across(&self.within, parts, &asked, &self.request.interrupt)
         else {
             return self.greedy_retain(best, parts, all);
         };
@@ -168,10 +169,13 @@ impl<'a, 't> Limit<'a, 't> {
         mut rematerialized: IndexSet<ValueId>,
     ) {
         for &value in parts.iter().take(MOST_RETAINED) {
+            if self.request.interrupt.is_cancelled() {
+                break;
+            }
             let before = best.seconds();
             rematerialized.shift_remove(&value);
             if let Ok(solved) =
-                solve(self.problem(&rematerialized), self.textbook, self.request.deadline)
+                solve(self.problem(&rematerialized), self.textbook, &self.request.interrupt)
             {
                 self.try_incumbent(best, solved.plan);
             }
@@ -193,6 +197,9 @@ impl<'a, 't> Limit<'a, 't> {
             candidate.rematerialized.iter().filter_map(rate).collect();
         worth.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         for (value, _) in worth {
+            if self.request.interrupt.is_cancelled() {
+                break;
+            }
             let held = self
                 .with_retained(problem, &candidate, value)
                 .filter(|held| held.bytes <= self.capacity && held.seconds < candidate.seconds);
@@ -241,7 +248,7 @@ impl<'a, 't> Limit<'a, 't> {
     fn limited(&self, rematerialized: &IndexSet<ValueId>, most_solutions: usize) -> FeasiblePlan {
         let mut problem = self.problem(rematerialized);
         prefer(&mut problem, self.textbook);
-        let limits = RowLimits { solutions: most_solutions, deadline: self.request.deadline };
+        let limits = RowLimits { solutions: most_solutions, interrupt: &self.request.interrupt };
         feasible::search(&mut problem, self.capacity, limits, &|plan| self.seconds(plan))
     }
 
@@ -276,7 +283,8 @@ impl<'a, 't> Limit<'a, 't> {
         let mut too_little = self.capacity;
         let rematerialized = drop_candidates(self.tables.program).into_iter().collect();
         for _ in 0..HALVINGS {
-            if peak(&best) <= too_little * TOLERANCE {
+            let is_near = peak(&best) <= too_little * TOLERANCE;
+            if is_near || self.request.interrupt.is_cancelled() {
                 break;
             }
             let middle = f64::midpoint(too_little, peak(&best));

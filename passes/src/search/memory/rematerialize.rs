@@ -28,7 +28,6 @@
 //! values, each at its best rate of seconds per byte, is a weaker bound of the same kind.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::dataflow::Analyzed;
@@ -43,6 +42,7 @@ use crate::reshard::tables::Tables;
 use crate::search::memory::demand::{self, MemoryDemand};
 use crate::solver::cutting_plane::maximize_concave;
 use crate::solver::eliminate::Minimum;
+use crate::solver::interrupt::Interrupt;
 use crate::solver::model::{Model, Term, UnaryCosts};
 use crate::solver::reprice::LagrangianSubproblem;
 use crate::solver::weight::Weight;
@@ -78,7 +78,7 @@ pub(crate) fn retain_across(
     tables: &Tables<'_>,
     candidates: &[ValueId],
     asked: &CutRequest,
-    deadline: Option<Instant>,
+    interrupt: &Interrupt,
 ) -> Option<Retention> {
     let before = backward_part(tables.program)?;
     let share = |&value: &ValueId| Some((value, shared(tables.program, value, before)?));
@@ -104,7 +104,7 @@ pub(crate) fn retain_across(
         let found = cut.evaluate(price, left);
         let (bound_s, slope) = (found.bound_s, found.retained_bytes - left);
         evaluations.push(found);
-        deadline.is_none_or(|deadline| Instant::now() < deadline).then_some((bound_s, slope))
+        (!interrupt.is_due()).then_some((bound_s, slope))
     });
     evaluations.sort_by(|a, b| b.bound_s.total_cmp(&a.bound_s));
     let lower_bound_s = evaluations.first()?.bound_s;

@@ -172,7 +172,7 @@ fn nested_layers_written_out_are_never_costlier() {
         let flat = unroll::program(&program, &|block| program.repeats[block].count).into();
         let tables = Tables::new(&flat, Refinement::Book);
         let known = textbook::plan(&tables).expect("it is feasible");
-        let found = search(&tables, &known, Request::default()).expect("it is feasible");
+        let found = search(&tables, &known, &Request::default()).expect("it is feasible");
         let flat_s =
             shardwise_passes::report::report(&found.plan.into(), Refinement::Book).serial_s;
         prop_assert!(flat_s <= nested_s * (1.0 + 1e-9), "{flat_s} {nested_s}\n{source}");

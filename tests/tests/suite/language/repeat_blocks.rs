@@ -86,7 +86,7 @@ fn written_out_s(program: &Program) -> f64 {
     let flat = unroll::program(program, &|block| program.iterations(Some(block))).into();
     let tables = Tables::new(&flat, Refinement::Book);
     let known = textbook::plan(&tables).expect("it is feasible");
-    let found = search(&tables, &known, Request::default()).expect("it is feasible");
+    let found = search(&tables, &known, &Request::default()).expect("it is feasible");
     shardwise_passes::report::report(&found.plan.into(), Refinement::Book).serial_s
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_passes::Tables;
 use shardwise_passes::collective::Refinement;
-use shardwise_passes::solver::{Limits, StopReason, TableLimits, minimize};
+use shardwise_passes::solver::{Interrupt, Limits, StopReason, TableLimits, minimize};
 use shardwise_passes::{Problem, dominance};
 use shardwise_tests::model::{NO_ELIMINATION, bounded, rounding_s};
 use shardwise_tests::random::draws;
@@ -25,10 +25,10 @@ fn agrees(path: &str) {
     let mut problem = Problem::new(&tables, 1.0);
     dominance::prune(&mut problem);
     let model = problem.model();
-    let exact = minimize(&model, Limits { elimination: AMPLE, ..Limits::default() });
+    let exact = minimize(&model, &Limits { elimination: AMPLE, ..Limits::default() });
     assert_eq!(exact.stop_reason, StopReason::Eliminated, "{path} can be eliminated");
     let elimination = TableLimits { table: 0, work: 0 };
-    let closed = minimize(&model, Limits { elimination, ..Limits::default() });
+    let closed = minimize(&model, &Limits { elimination, ..Limits::default() });
     assert!(
         closed.bound <= exact.bound,
         "{path}: {:?} is no bound of {:?}",
@@ -69,8 +69,8 @@ fn nearness(source: &str, limits: TableLimits) -> Option<(f64, f64)> {
     let program = program("random", source)?;
     let tables = Tables::new(&program, Refinement::default());
     let model = Problem::new(&tables, 1.0).model();
-    let deadline = Some(Instant::now());
-    let exact = minimize(&model, Limits { elimination: limits, deadline, ..NO_ELIMINATION });
+    let interrupt = Interrupt::at(Instant::now());
+    let exact = minimize(&model, &Limits { elimination: limits, interrupt, ..NO_ELIMINATION });
     if exact.stop_reason != StopReason::Eliminated {
         return None;
     }
