@@ -1,11 +1,17 @@
-// Starts `shardwise lsp` for programs, and connects the editor with it.
+// Starts `shardwise lsp` for programs, connects the editor with it, and shows reports.
 
-const { workspace } = require("vscode");
+const { commands, window, workspace } = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
+const preview = require("./preview");
 
 let client;
 
-exports.activate = async function () {
+exports.activate = async function (context) {
+  context.subscriptions.push(
+    commands.registerCommand("shardwise.showReport", preview.show),
+    workspace.onDidSaveTextDocument((document) => preview.refresh(document.fileName)),
+    window.onDidChangeActiveColorTheme(preview.refreshAll),
+  );
   const settings = workspace.getConfiguration("shardwise");
   const server = {
     command: settings.get("command"),

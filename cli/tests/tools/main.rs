@@ -1,7 +1,7 @@
 //! Tests that need tools besides Rust: plans as targets of make and ninja, the pre-commit hooks,
 //! the scripts of the GitHub Action, the pages that show them, SARIF validated against its schema,
-//! the site of the book, reports in a browser, the extension for VS Code, the Python package, and
-//! every other package that installs the command.
+//! the site of the book, reports in a browser, the extension for VS Code and other editors, the
+//! Python package, and every other package that installs the command.
 //!
 //! `cargo test` leaves this suite out, so that it passes on a machine that has only Rust. `.ci/run`
 //! installs the tools and runs it: `cargo test -p shardwise-cli --test tools`. Where a tool is
@@ -25,7 +25,7 @@ mod sarif;
 mod wheel;
 
 /// The tools, and how each is installed.
-const TOOLS: [(&str, &str); 15] = [
+const TOOLS: [(&str, &str); 16] = [
     ("bash", "apt-get install bash"),
     ("cargo-deb", "cargo install cargo-deb --locked --debug --version 3.8.0"),
     ("chromium", "apt-get install chromium"),
@@ -38,6 +38,7 @@ const TOOLS: [(&str, &str); 15] = [
     ("mypy", "pip install mypy"),
     ("node", "apt-get install nodejs npm"),
     ("ninja", "pip install ninja"),
+    ("nvim", "apt-get install neovim"),
     ("pre-commit", "pip install pre-commit"),
     ("python3", "apt-get install python3"),
     ("check-jsonschema", "pip install check-jsonschema"),
