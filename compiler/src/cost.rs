@@ -26,6 +26,7 @@ use shardwise_passes::pipeline_stages;
 use shardwise_passes::report::StepCost;
 
 use crate::Planned;
+use crate::display::units;
 use crate::inference::{self, Inference, Sizing};
 use crate::metrics::Metrics;
 use crate::planned::link_breakdown::{self, Nodes};
@@ -331,6 +332,14 @@ pub(crate) fn threshold(planned: &Planned, dim: DimId, refinement: Refinement) -
         size: dim.size,
         per_device: dim.size as f64 / devices,
         crossovers: crossovers.into_iter().map(crossover).collect(),
+    }
+}
+
+impl Statement {
+    /// FLOPs a byte; nothing where no byte is read or written, inside a kernel.
+    pub(crate) fn intensity_in_words(&self) -> String {
+        let intensity = self.intensity.filter(|_| self.bytes > 0.0 || self.flops <= 0.0);
+        intensity.map_or_else(String::new, units::number)
     }
 }
 

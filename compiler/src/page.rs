@@ -66,26 +66,40 @@ pub(crate) fn page(title: &str, sections: Vec<Section>, data: &str) -> Result<St
 pub(crate) struct Cell {
     text: String,
     is_code: bool,
+    /// Other words below the text.
+    below: String,
+    /// What the rows are sorted by, instead of the text.
+    quantity: Option<f64>,
     /// A bar below the text, in per cent of the column.
     bar: Option<f64>,
 }
 
 impl Cell {
-    /// Words or a number.
+    /// Words.
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
     /// A part of a program.
     pub(crate) fn code(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_code: true, bar: None }
+        Self { text: text.into(), is_code: true, ..Self::default() }
+    }
+
+    /// The same with other words below.
+    pub(crate) fn with_below(self, below: impl Into<String>) -> Self {
+        Self { below: below.into(), ..self }
+    }
+
+    /// A quantity.
+    pub(crate) fn number(text: impl Into<String>, quantity: f64) -> Self {
+        Self { text: text.into(), quantity: Some(quantity), ..Self::default() }
     }
 
     /// A quantity, with a bar as long as its share of the largest.
     pub(crate) fn bar(text: impl Into<String>, quantity: f64, largest: f64) -> Self {
         let share = if largest > 0.0 { quantity / largest } else { 0.0 };
         let bar = Some((1000.0 * share.clamp(0.0, 1.0)).round() / 10.0);
-        Self { text: text.into(), is_code: false, bar }
+        Self { bar, ..Self::number(text, quantity) }
     }
 }
 
@@ -95,6 +109,8 @@ pub(crate) struct Row {
     pub(crate) cells: Vec<Cell>,
     /// Whether it stands out: the best of a sweep, a critical collective.
     pub(crate) is_marked: bool,
+    /// The step of the plan that it is about.
+    pub(crate) step: Option<usize>,
 }
 
 /// The head of a column, and whether it has numbers.
@@ -134,6 +150,7 @@ mod tests {
             rows: vec![Row {
                 cells: vec![Cell::code("<i>"), Cell::bar("2 ms", 1.0, 3.0)],
                 is_marked: true,
+                ..Row::default()
             }],
         };
         let page = page("t", vec![Section::new("points", "Points", &table)], NO_DATA);

@@ -1,5 +1,5 @@
-// Opens reports in Chromium and prints every fault, a line each; nothing if there is none.
-// node report.cjs PROFILE-FOLDER REPORT…
+// Opens pages in Chromium and prints every fault, a line each; nothing if there is none.
+// node report.cjs PAGE…, which are those of `plan` if their names begin with `plan-`
 "use strict";
 const { chromium } = require("playwright-core");
 const path = require("path");
@@ -11,6 +11,13 @@ const ARGUMENTS = [
 const PANELS = [
   "summary", "plan", "timeline", "memory", "arrays", "graph", "roofline", "textbook", "findings",
 ];
+// The panels of other pages, by the beginning of their names.
+const OTHERS = {
+  cost: ["summary", "statements", "roofline", "crossovers"],
+  diff: ["totals", "steps"],
+  sweep: ["points"],
+  tune: ["strategies", "program", "plan"],
+};
 const PHONE = { width: 380, height: 800 };
 const DESK = { width: 1300, height: 900 };
 
@@ -111,11 +118,35 @@ async function pointer(page, fault) {
   if ((await wide.boundingBox()).width < 3.9 * before) fault("zooming widens nothing");
 }
 
-async function check(file, scheme, profile, report) {
-  const options = { executablePath: process.env.CHROMIUM || "/usr/bin/chromium" };
-  const context = await chromium.launchPersistentContext(profile, {
-    ...options, headless: true, args: ARGUMENTS, colorScheme: scheme, viewport: DESK,
-  });
+// A table is sorted by a click on the head of a column, and a line of it has a card if it is about a
+// step.
+async function table(page, fault) {
+  const column = "th.n button";
+  if (!(await page.locator(column).count())) return fault("no table has numbers");
+  const quantities = () =>
+    page.evaluate((path) => {
+      const head = document.querySelector(path).closest("th");
+      const rows = [...head.closest("table").tBodies[0].rows];
+      const cells = rows.map((row) => row.cells[head.cellIndex].dataset.quantity);
+      return cells.filter((cell) => cell !== undefined).map(Number);
+    }, column);
+  for (const sign of [1, -1]) {
+    await page.locator(column).first().click();
+    const found = await quantities();
+    const wanted = [...found].sort((a, b) => sign * (a - b));
+    if (found.join() !== wanted.join()) fault(`a click does not sort: ${found}`);
+  }
+  const line = page.locator("tr[data-step]").first();
+  if (!(await line.count())) return;
+  await pointAt(page, line);
+  if (!(await page.locator("#tip").isVisible())) fault("pointing at a line shows nothing");
+  await line.click();
+  if (!(await page.locator("#card").isVisible())) fault("a click on a line shows no card");
+  await page.keyboard.press("Escape");
+}
+
+async function check(browser, file, scheme, report) {
+  const context = await browser.newContext({ colorScheme: scheme, viewport: DESK });
   const fault = (text) => report(`${path.basename(file)}, ${scheme}: ${text}`);
   const page = await context.newPage();
   page.setDefaultTimeout(3000);
@@ -127,12 +158,14 @@ async function check(file, scheme, profile, report) {
   await page.goto(`file://${path.resolve(file)}`);
   const opened = await page.evaluate(() => performance.getEntriesByType("navigation")[0].duration);
   if (opened > 1000) fault(`opens in ${opened.toFixed(0)} ms`);
-  for (const id of PANELS) {
+  const kind = path.basename(file).split(/[-.]/)[0];
+  for (const id of OTHERS[kind] ?? PANELS) {
     const box = await page.locator(`section#${id}`).boundingBox();
     if (!box || box.height < 60) fault(`the panel ${id} is empty`);
   }
   for (const text of await page.evaluate(faintTexts)) fault(`contrast: ${text}`);
-  await pointer(page, fault).catch((error) => fault(error.message.split("\n")[0]));
+  const act = kind in OTHERS ? table : pointer;
+  await act(page, fault).catch((error) => fault(error.message.split("\n")[0]));
   await page.setViewportSize(PHONE);
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
   if (width > PHONE.width) fault(`is ${width} pixels wide on a phone`);
@@ -142,14 +175,15 @@ async function check(file, scheme, profile, report) {
 }
 
 (async () => {
-  const [profiles, ...files] = process.argv.slice(2);
+  const executablePath = process.env.CHROMIUM || "/usr/bin/chromium";
+  const browser = await chromium.launch({ executablePath, headless: true, args: ARGUMENTS });
   const faults = [];
-  for (const [number, file] of files.entries()) {
+  for (const file of process.argv.slice(2)) {
     for (const scheme of ["light", "dark"]) {
-      const profile = path.join(profiles, `${number}-${scheme}`);
-      await check(file, scheme, profile, (fault) => faults.push(fault));
+      await check(browser, file, scheme, (fault) => faults.push(fault));
     }
   }
+  await browser.close();
   process.stdout.write(faults.map((fault) => `${fault}\n`).join(""));
 })().catch((error) => {
   process.stdout.write(`${error.stack}\n`);

@@ -30,10 +30,9 @@ fn shardwise(arguments: &[&str]) -> String {
 }
 
 /// The faults of reports, a line each.
-fn faults(folder: &Path, reports: &[PathBuf]) -> String {
+fn faults(reports: &[PathBuf]) -> String {
     let output = Command::new("node")
         .arg(root().join("cli/tests/tools/report.cjs"))
-        .arg(folder.join("profiles"))
         .args(reports)
         .env("NODE_PATH", modules())
         .output()
@@ -52,14 +51,55 @@ fn reports_work_in_a_browser() {
     ];
     let reports = programs.map(|program| {
         let name = Path::new(program).file_stem().expect("a file").to_string_lossy();
-        let report = folder.join(format!("{name}.html"));
+        let report = folder.join(format!("plan-{name}.html"));
         let path = report.to_string_lossy();
         shardwise(&["plan", program, "--format", "html", "-o", &path]);
         report
     });
     let largest = std::fs::metadata(&reports[2]).expect("it is written").len();
     assert!(largest < 2_000_000, "{largest} bytes");
-    assert_eq!(faults(&folder, &reports), "");
+    assert_eq!(faults(&reports), "");
+}
+
+#[test]
+fn pages_of_other_commands_work_in_a_browser() {
+    require(&["chromium", "node"]);
+    let folder = empty_folder("pages");
+    let train = "compiler/src/templates/transformer-train.shard";
+    let text = std::fs::read_to_string(root().join(train)).expect("a template");
+    let smaller = folder.join("smaller.shard");
+    std::fs::write(&smaller, text.replace("X=16", "X=8")).expect("it can be written");
+    let layer = "tests/programs/fsdp_tp.shard";
+    let commands = [
+        ("cost", vec![train]),
+        ("diff", vec![train, smaller.to_str().expect("a path")]),
+        ("sweep", vec![layer, "--mesh", "X*Y=16"]),
+        ("tune", vec![layer, "--chips", "16", "--best", "5"]),
+    ];
+    let pages = commands.map(|(name, arguments)| {
+        let page = folder.join(format!("{name}.html"));
+        let html = shardwise(&[&[name][..], &arguments[..], &["--format", "html"]].concat());
+        std::fs::write(&page, html).expect("it can be written");
+        page
+    });
+    assert_eq!(faults(&pages), "");
+}
+
+#[test]
+fn of_a_graph_that_is_too_large_the_beginning_is_drawn() {
+    let mut text = "hardware tpu-v5p\nmesh X=4\ndim B=64, D=64\ninput x0[B_X, D]\n".to_owned();
+    for layer in 0..1600 {
+        text += &format!("x{}[B_X, D] = gelu(x{layer})\n", layer + 1);
+    }
+    text += "output x1600[B_X, D]\n";
+    let program = empty_folder("report-large").join("large.shard");
+    std::fs::write(&program, text).expect("it can be written");
+    let path = program.to_string_lossy();
+    let page = shardwise(&["plan", &path, "--strategy", "textbook", "--format", "html"]);
+    let graph = page.split("<section id=\"graph\"").nth(1).expect("a graph");
+    let graph = graph.split("</section>").next().expect("its end");
+    assert!(graph.contains("1300 more statements are not drawn"), "{}", &graph[..400]);
+    assert_eq!(graph.matches("<g class=").count(), 301, "statements, and what the first reads");
 }
 
 #[test]
@@ -73,7 +113,7 @@ fn faults_are_found() {
             assert!(page.contains(from), "{from}");
             page = page.replacen(from, to, 1);
         }
-        let report = folder.join(format!("{name}.html"));
+        let report = folder.join(format!("plan-{name}.html"));
         std::fs::write(&report, page).expect("it can be written");
         report
     };
@@ -86,13 +126,13 @@ fn faults_are_found() {
         write("looks", &looks),
         write("answers", &[("const data = ", "nothing(); const data = ")]),
     ];
-    let found = faults(&folder, &reports);
+    let found = faults(&reports);
     for fault in [
-        "looks.html, dark: is 640 pixels wide on a phone",
-        "looks.html, light: contrast: ",
-        "looks.html, light: console: ",
-        "answers.html, light: error: nothing is not defined",
-        "answers.html, light: pointing at a value shows nothing",
+        "plan-looks.html, dark: is 640 pixels wide on a phone",
+        "plan-looks.html, light: contrast: ",
+        "plan-looks.html, light: console: ",
+        "plan-answers.html, light: error: nothing is not defined",
+        "plan-answers.html, light: pointing at a value shows nothing",
     ] {
         assert!(found.contains(fault), "{fault}: {found}");
     }

@@ -32,7 +32,7 @@ pub(crate) fn table(cost: &Cost, summary: &[String], capacity: Option<f64>) -> S
 
 fn row(statement: &Statement) -> String {
     let flops = if statement.flops > 0.0 { units::flops(statement.flops) } else { String::new() };
-    let intensity = statement.intensity.map_or_else(String::new, units::number);
+    let intensity = statement.intensity_in_words();
     let bound = match (statement.intensity, statement.bound.as_str()) {
         (Some(_), bound) => {
             let factor = statement

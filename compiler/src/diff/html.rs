@@ -19,15 +19,20 @@ pub(super) fn html(diff: &Diff) -> Result<String, String> {
             .map(|total| {
                 let mut row = vec![Cell::text(total.name.clone())];
                 row.extend(cells(total).map(Cell::text));
-                Row { cells: row, is_marked: false }
+                Row { cells: row, ..Row::default() }
             })
             .collect(),
     };
     let steps = Table {
         id: "steps",
         title: "Steps".to_owned(),
-        notes: vec![counts(diff) + ".", "Steps that are critical now are bold.".to_owned()],
-        heads: page::heads(&["", "step", "before", "bytes#", "time#", "needed by"]),
+        notes: vec![
+            counts(diff) + ".",
+            "Steps that are critical now are bold. A step that is written differently now has its \
+                old text below it; bars are changes of time."
+                .to_owned(),
+        ],
+        heads: page::heads(&["", "time#", "bytes#", "step", "needed by"]),
         rows: steps(diff),
     };
     let sections =
@@ -36,36 +41,40 @@ pub(super) fn html(diff: &Diff) -> Result<String, String> {
 }
 
 fn steps(diff: &Diff) -> Vec<Row> {
-    let row = |[before, after]: [Option<&Line>; 2]| match (before, after) {
-        (Some(before), Some(after)) => Some(both(before, after)),
-        (None, Some(after)) => Some(single("added", "+", after)),
-        (Some(before), None) => Some(single("removed", "-", before)),
-        (None, None) => None,
+    let longest = diff.lines().map(change_s).fold(0.0, f64::max);
+    let row = |pair: [Option<&Line>; 2]| {
+        let (what, time) = match pair {
+            [Some(before), Some(after)] => ("changed", time(before, after)),
+            [None, Some(after)] => ("added", format!("+{}", units::seconds(after.time_s))),
+            [Some(before), None] => ("removed", format!("-{}", units::seconds(before.time_s))),
+            [None, None] => return None,
+        };
+        Some(row(what, pair, Cell::bar(time, change_s(pair), longest)))
     };
     diff.lines().filter_map(row).collect()
 }
 
-fn single(what: &str, sign: &str, line: &Line) -> Row {
-    let time = format!("{sign}{}", units::seconds(line.time_s));
-    let texts = [&line.text, ""];
-    row(what, texts, units::bytes(line.bytes), time, line)
+/// By how much a step takes longer or shorter.
+fn change_s([before, after]: [Option<&Line>; 2]) -> f64 {
+    let time_s = |line: Option<&Line>| line.map_or(0.0, |line| line.time_s);
+    (time_s(after) - time_s(before)).abs()
 }
 
-fn both(before: &Line, after: &Line) -> Row {
-    let old = if before.text == after.text { "" } else { before.text.as_str() };
-    let bytes = arrow(&units::bytes(before.bytes), &units::bytes(after.bytes));
-    row("changed", [&after.text, old], bytes, time(before, after), after)
-}
-
-fn row(what: &str, [now, before]: [&str; 2], bytes: String, time: String, line: &Line) -> Row {
-    let is_collective = !line.needed_by.is_empty();
+fn row(what: &str, [before, after]: [Option<&Line>; 2], time: Cell) -> Row {
+    let Some(now) = after.or(before) else { return Row::default() };
+    let old = before.filter(|before| before.text != now.text).map_or("", |before| &before.text);
+    let bytes = |line: &Line| units::bytes(line.bytes);
+    let bytes = match (before, after) {
+        (Some(before), Some(after)) => arrow(&bytes(before), &bytes(after)),
+        _ => bytes(now),
+    };
+    let is_collective = !now.needed_by.is_empty();
     let cells = vec![
         Cell::text(what),
-        Cell::code(now),
-        Cell::code(before),
-        Cell::text(bytes),
-        Cell::text(time),
-        Cell::text(line.needed_by.join(", ")),
+        time,
+        Cell::number(bytes, now.bytes),
+        Cell::code(now.text.clone()).with_below(old),
+        Cell::text(now.needed_by.join(", ")),
     ];
-    Row { cells, is_marked: is_collective && line.critical }
+    Row { cells, is_marked: is_collective && now.critical, step: None }
 }

@@ -130,7 +130,7 @@
     const steps = data.steps.map((step, number) => [step, number]);
     for (const [step, number] of steps) {
       if (!names.has(step.value)) continue;
-      for (const mark of document.querySelectorAll(`svg [data-step="${number}"]`)) {
+      for (const mark of document.querySelectorAll(`svg [data-step="${number}"], tr[data-step="${number}"]`)) {
         mark.classList.add("on");
       }
     }
@@ -164,6 +164,26 @@
       if (named(find.value).length) follow({ value: find.value });
     });
   }
+
+  // Sorts a table by a column, and the other way round at the next click.
+  const sort = (head) => {
+    const [table, column] = [head.closest("table"), head.cellIndex];
+    const ascends = head.getAttribute("aria-sort") !== "ascending";
+    for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", ascends ? "ascending" : "descending");
+    const compare = (a, b) => {
+      const [one, two] = [a.cells[column], b.cells[column]];
+      const [first, second] = [one, two].map((cell) => Number(cell.dataset.quantity ?? NaN));
+      // Cells without a quantity come last.
+      if (isNaN(first) !== isNaN(second)) return isNaN(first) ? 1 : -1;
+      const words = one.textContent.localeCompare(two.textContent, undefined, { numeric: true });
+      return (isNaN(first) ? words : first - second) * (ascends ? 1 : -1);
+    };
+    table.tBodies[0].append(...[...table.tBodies[0].rows].sort(compare));
+  };
+  document.addEventListener("click", (event) => {
+    if (event.target.classList.contains("sort")) sort(event.target.closest("th"));
+  });
 
   const graph = document.querySelector(".graph");
   const first = graph && graph.querySelector("[data-step]");

@@ -6,7 +6,7 @@ use crate::Planned;
 use crate::cost::{Cost, Statement, Threshold};
 use crate::display::units;
 use crate::inference::Sizing;
-use crate::page::{self, Cell, NO_DATA, Row, Section, Table};
+use crate::page::{self, Cell, Row, Section, Table};
 
 /// The page.
 pub(super) fn html(planned: &Planned, sizing: &Sizing) -> Result<String, String> {
@@ -17,38 +17,46 @@ pub(super) fn html(planned: &Planned, sizing: &Sizing) -> Result<String, String>
         Section::new("roofline", "Roofline", &roofline::roofline(planned)),
         Section::new("crossovers", "Crossovers", &crossovers(&cost)),
     ];
-    page::page(&planned.name, sections, NO_DATA)
+    page::page(&planned.name, sections, &super::values::values(planned).script())
 }
 
 fn statements(cost: &Cost) -> Table {
     let all_s = |of: &Statement| of.times as f64 * of.time_s;
     let longest = cost.statements.iter().map(all_s).fold(0.0, f64::max);
-    let row = |of: &Statement| Row {
+    let row = |(step, of): (usize, &Statement)| Row {
         cells: vec![
-            Cell::code(of.text.clone()),
-            Cell::text(if of.flops > 0.0 { units::flops(of.flops) } else { String::new() }),
-            Cell::text(units::bytes(of.bytes)),
-            Cell::text(of.intensity.map_or_else(String::new, units::number)),
-            Cell::text(of.times.to_string()),
             Cell::bar(units::seconds(all_s(of)), all_s(of), longest),
+            Cell::code(of.text.clone()),
+            Cell::number(
+                if of.flops > 0.0 { units::flops(of.flops) } else { String::new() },
+                of.flops,
+            ),
+            Cell::number(units::bytes(of.bytes), of.bytes),
+            Cell::text(of.intensity_in_words()),
+            Cell::text(of.times.to_string()),
             Cell::text(of.bound.clone()),
         ],
         is_marked: false,
+        step: Some(step),
     };
     Table {
         id: "statements",
         title: "Statements".to_owned(),
-        notes: vec!["FLOPs and bytes of a device and one execution; time of all of them.".into()],
+        notes: vec![
+            "FLOPs and bytes of a device and one execution; time of all of them. Point at a line \
+                to see more of it, click the head of a column to sort by it."
+                .into(),
+        ],
         heads: page::heads(&[
+            "time#",
             "statement",
             "FLOPs#",
             "bytes#",
             "FLOPs a byte#",
             "times#",
-            "time#",
             "bound by",
         ]),
-        rows: cost.statements.iter().map(row).collect(),
+        rows: cost.statements.iter().enumerate().map(row).collect(),
     }
 }
 
@@ -65,7 +73,7 @@ fn crossovers(cost: &Cost) -> Table {
                 Cell::text(of.size.to_string()),
                 Cell::text(if found.is_empty() { "none".to_owned() } else { found.join(", ") }),
             ],
-            is_marked: false,
+            ..Row::default()
         }
     };
     Table {

@@ -16,8 +16,10 @@ use crate::Planned;
 use crate::display::units;
 use crate::planned::step_name::{category, goes_back, step_name};
 
-/// A larger graph is not drawn.
+/// Of a larger graph the beginning is drawn, which the rest mostly repeats: its statements up to
+/// this number, and the declared values that they read.
 const MOST_NODES: usize = 1500;
+const BEGINNING: usize = 300;
 /// The height of a node, and the width of a character.
 const HEIGHT: f64 = 36.0;
 const CHARACTER: f64 = 6.7;
@@ -48,26 +50,22 @@ pub(super) struct Graph {
     node_height: f64,
     /// Edges that are left out, see [`layered`].
     long: usize,
-    /// The nodes of a graph that is too large; 0 of one that is drawn.
-    too_many: usize,
+    /// The statements that are not drawn.
+    left_out: usize,
 }
 
 /// The dataflow graph of a plan.
 pub(super) fn graph(planned: &Planned) -> Graph {
     let dataflow = planned.plan.dataflow().graph();
-    let shown: Vec<_> = dataflow
-        .node_indices()
-        .filter(|&node| match dataflow[node] {
-            Node::Statement(_) => true,
-            Node::Declared(_) => dataflow.edges(node).next().is_some(),
-            Node::Output(_) => false,
-        })
-        .collect();
-    let too_many = if shown.len() > MOST_NODES { shown.len() } else { 0 };
+    let is_small = dataflow.node_count() <= MOST_NODES;
+    let last = if is_small { usize::MAX } else { BEGINNING };
+    let is_drawn = |node| matches!(dataflow[node], Node::Statement(number) if number < last);
     // Declared values first, then the steps in order, so that edges lead to greater numbers.
-    let (steps, declared): (Vec<_>, Vec<_>) =
-        shown.into_iter().partition(|&node| matches!(dataflow[node], Node::Statement(_)));
-    let order: Vec<_> = declared.into_iter().chain(steps).filter(|_| too_many == 0).collect();
+    let steps = dataflow.node_indices().filter(|&node| is_drawn(node));
+    let declared = dataflow.node_indices().filter(|&node| {
+        matches!(dataflow[node], Node::Declared(_)) && dataflow.neighbors(node).any(is_drawn)
+    });
+    let order: Vec<_> = declared.chain(steps).collect();
     let mut number = vec![None; dataflow.node_count()];
     for (place, node) in order.iter().enumerate() {
         number[node.index()] = Some(place);
@@ -94,7 +92,7 @@ pub(super) fn graph(planned: &Planned) -> Graph {
         height: drawing.layers as f64 * LAYER,
         node_height: HEIGHT,
         long: edges.len() - drawing.edges.len(),
-        too_many,
+        left_out: planned.plan.steps.len().saturating_sub(last),
     }
 }
 
@@ -151,6 +149,11 @@ impl Drawn {
             step: None,
             value: None,
         }
+    }
+
+    /// The base line of the name, which is alone where there is no time.
+    fn name_y(&self) -> f64 {
+        self.y + if self.time.is_empty() { 22.0 } else { 15.0 }
     }
 
     fn left(&self) -> f64 {

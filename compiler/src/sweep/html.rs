@@ -41,7 +41,7 @@ fn row(point: &Point, columns: &[Column], longest: f64) -> Row {
         cells.extend(vec![Cell::default(); 5]);
         cells.push(Cell::text(point.infeasible.as_deref().unwrap_or("no plan")));
     }
-    Row { cells, is_marked: point.wins }
+    Row { cells, is_marked: point.wins, step: None }
 }
 
 fn costs(plan: &Outcome, longest: f64) -> [Cell; 6] {
@@ -51,8 +51,8 @@ fn costs(plan: &Outcome, longest: f64) -> [Cell; 6] {
         time(cost.overlap_s),
         time(cost.compute_s),
         time(cost.links_s),
-        Cell::text(units::seconds(cost.serial_s)),
-        Cell::text(units::bytes(plan.peak_bytes)),
+        Cell::number(units::seconds(cost.serial_s), cost.serial_s),
+        Cell::number(units::bytes(plan.peak_bytes), plan.peak_bytes),
         Cell::text(plan.bound_by.clone()),
     ]
 }

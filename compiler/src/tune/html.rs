@@ -19,7 +19,7 @@ struct Text<'a> {
 /// The page.
 pub(super) fn html(tuned: &Tuned) -> Result<String, String> {
     let names =
-        ["#", "strategy", "mesh", "microbatches#", "computed again", "time#", "step#", "MFU#"];
+        ["rank#", "strategy", "mesh", "microbatches#", "computed again", "time#", "step#", "MFU#"];
     let mut heads = page::heads(&names);
     heads.extend(page::heads(&["memory#", "bound by"]));
     let most = |of: fn(&Strategy) -> f64| tuned.strategies.iter().map(of).fold(0.0, f64::max);
@@ -46,16 +46,16 @@ pub(super) fn html(tuned: &Tuned) -> Result<String, String> {
 fn row(rank: usize, of: &Strategy, longest: f64, largest: f64) -> Row {
     let parts = of.microbatches.map_or_else(String::new, |count| count.to_string());
     let cells = vec![
-        Cell::text((rank + 1).to_string()),
+        Cell::number((rank + 1).to_string(), rank as f64),
         Cell::text(of.degrees_in_words()),
         Cell::code(of.mesh.clone()),
         Cell::text(parts),
         Cell::text(of.recompute),
         Cell::bar(units::seconds(of.objective_s), of.objective_s, longest),
-        Cell::text(units::seconds(of.step_s)),
-        Cell::text(format!("{:.1}%", 100.0 * of.mfu)),
+        Cell::number(units::seconds(of.step_s), of.step_s),
+        Cell::number(format!("{:.1}%", 100.0 * of.mfu), of.mfu),
         Cell::bar(units::bytes(of.peak_bytes), of.peak_bytes, largest),
         Cell::text(of.bound_by.clone()),
     ];
-    Row { cells, is_marked: rank == 0 }
+    Row { cells, is_marked: rank == 0, step: None }
 }
