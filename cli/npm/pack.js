@@ -1,5 +1,6 @@
 // node pack.js FOLDER SYSTEM=BINARY…: packs `shardwise` for npm, and the package of each system
-// (linux-x64, darwin-arm64, …) with its binary. Prints the archives.
+// (linux-x64, darwin-arm64, …) with its binary. Prints the archives. Manual pages and completions
+// are those that the binary of this system writes.
 
 const { execFileSync } = require("node:child_process");
 const fs = require("node:fs");
@@ -27,6 +28,17 @@ function platformPackage(system, binary) {
   return folder;
 }
 
+function mainPackage(binary) {
+  if (!binary) throw new Error(`no binary for this system is given: ${thisSystem}=BINARY`);
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "shardwise-npm-"));
+  for (const file of ["package.json", "shardwise.js", "README.md"]) {
+    fs.copyFileSync(path.join(__dirname, file), path.join(folder, file));
+  }
+  const pages = path.join(__dirname, "../release/pages.sh");
+  execFileSync("sh", [pages, path.resolve(binary), folder]);
+  return folder;
+}
+
 function pack(folder, out) {
   const options = ["pack", "--silent", "--pack-destination", path.resolve(out)];
   // On Windows npm is a script of the shell.
@@ -36,10 +48,12 @@ function pack(folder, out) {
 }
 
 const [out, ...systems] = process.argv.slice(2);
+const thisSystem = `${process.platform}-${process.arch}`;
+const binaries = new Map(systems.map((given) => given.split("=")));
 fs.mkdirSync(out, { recursive: true });
-for (const [system, binary] of systems.map((given) => given.split("="))) {
-  const folder = platformPackage(system, binary);
+const folders = [...binaries].map(([system, binary]) => platformPackage(system, binary));
+folders.push(mainPackage(binaries.get(thisSystem)));
+for (const folder of folders) {
   console.log(pack(folder, out));
   fs.rmSync(folder, { recursive: true });
 }
-console.log(pack(__dirname, out));

@@ -2,7 +2,8 @@
 # Installs the command `shardwise` from the archive of a release, after comparing its checksum.
 # No Rust is needed. Variables that change what it does:
 #   SHARDWISE_VERSION   the version to install
-#   SHARDWISE_FOLDER    where the command is put (~/.local/bin)
+#   SHARDWISE_FOLDER    where the command is put (~/.local/bin); beside a folder `bin`, manual pages
+#                       and completions are put into `share`
 #   SHARDWISE_RELEASES  the address of the releases, such as that of a mirror or file:///folder
 set -eu
 version=${SHARDWISE_VERSION:-0.1.0}
@@ -24,7 +25,7 @@ case $(uname -sm) in
     target=x86_64-pc-windows-msvc
     binary=shardwise.exe
     ;;
-  *) fail "there is no release for $(uname -sm); \`cargo install --locked shardwise-cli\` builds it" ;;
+  *) fail "there is no release for $(uname -sm); \`cargo install --locked --git https://github.com/shardwise/shardwise shardwise-cli\` builds it" ;;
 esac
 
 name=shardwise-v$version-$target
@@ -32,7 +33,8 @@ loaded=$(mktemp -d)
 trap 'rm -r "$loaded"' EXIT
 for file in "$name.tar.gz" "$name.tar.gz.sha256"; do
   curl -fsSL --retry 3 -o "$loaded/$file" "$releases/v$version/$file" ||
-    fail "cannot download $releases/v$version/$file"
+    fail "cannot download $releases/v$version/$file: perhaps there is no release $version for this system yet; \
+with Rust, \`cargo install --locked --git https://github.com/shardwise/shardwise shardwise-cli\` builds the command"
 done
 
 expected=$(cut -d ' ' -f 1 "$loaded/$name.tar.gz.sha256")
@@ -49,4 +51,17 @@ mkdir -p "$folder"
 # Renamed into place, so that one that is running is not written to.
 cp "$loaded/$name/$binary" "$folder/.$binary.$$"
 mv -f "$folder/.$binary.$$" "$folder/$binary"
+if [ "$(basename "$folder")" = bin ]; then
+  share=$(dirname "$folder")/share
+  put() {
+    mkdir -p "$share/$2"
+    cp "$loaded/$name/$1" "$share/$2/$3"
+  }
+  for page in "$loaded/$name"/man/*.1; do
+    put "man/$(basename "$page")" man/man1 "$(basename "$page")"
+  done
+  put completions/shardwise.bash bash-completion/completions shardwise
+  put completions/_shardwise zsh/site-functions _shardwise
+  put completions/shardwise.fish fish/vendor_completions.d shardwise.fish
+fi
 echo "$folder/$binary"

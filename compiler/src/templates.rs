@@ -55,5 +55,6 @@ pub fn list() -> String {
         TEMPLATES.iter().map(|Template { name, about, .. }| format!("{name:width$}  {about}\n"));
     lines.collect::<String>()
         + "\nshardwise new TEMPLATE -o FILE writes one of them. For a model on Hugging Face,\n\
-           write its program from its configuration: shardwise import hf config.json -o FILE\n"
+           write its program from its configuration: shardwise new --from-hf config.json -o FILE\n\
+           (shardwise import hf has options for other steps and sizes)\n"
 }

@@ -26,17 +26,29 @@ fn from_hf(args: &HfArgs, output: &mut Output) -> Result {
         hardware: Some(args.hardware.clone()),
         known: options::hardware(&args.hardware_files)?,
     };
-    let config = read(&args.config)?;
-    let imported = hf::program(&config.text, &setting)
-        .map_err(|error| Error::input(format!("`{}`: {error}", args.config)))?;
-    write(&imported.program, &imported.warnings, args.output.as_deref(), output)
+    let program = program(&args.config, &setting, output)?;
+    write(&program, &[], args.output.as_deref(), output)
+}
+
+/// The program of a configuration; its warnings are written to standard error.
+pub(super) fn program(config: &str, setting: &Setting, output: &mut Output) -> Result<String> {
+    let text = read(config)?.text;
+    let imported = hf::program(&text, setting)
+        .map_err(|error| Error::input(format!("`{config}`: {error}")))?;
+    warn(&imported.warnings, output)?;
+    Ok(imported.program)
+}
+
+fn warn(warnings: &[String], output: &mut Output) -> Result {
+    for warning in warnings {
+        output.remark(&format!("warning: {warning}"))?;
+    }
+    Ok(())
 }
 
 /// Writes a program to a file or standard output, and its warnings to standard error.
 fn write(program: &str, warnings: &[String], path: Option<&str>, output: &mut Output) -> Result {
-    for warning in warnings {
-        output.remark(&format!("warning: {warning}"))?;
-    }
+    warn(warnings, output)?;
     match path {
         Some(path) => write_file(path, program),
         None => output.print(program),

@@ -10,7 +10,7 @@ fn every_template_is_listed() {
     let names = listed.lines().map_while(|line| line.split_whitespace().next());
     let expected: Vec<&str> = TEMPLATES.iter().map(|template| template.name).collect();
     assert_eq!(names.collect::<Vec<_>>(), expected);
-    assert!(listed.contains("shardwise import hf config.json"), "{listed}");
+    assert!(listed.contains("shardwise new --from-hf config.json"), "{listed}");
 }
 
 #[test]
@@ -48,8 +48,26 @@ fn a_template_is_written_to_a_new_file_only() {
 }
 
 #[test]
+fn a_configuration_is_a_template_as_import_writes_it() {
+    let folder = empty_folder("new-hf");
+    let config = r#"{"architectures": ["LlamaForCausalLM"], "hidden_size": 4096,
+        "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8,
+        "num_hidden_layers": 32, "vocab_size": 128256, "model_type": "llama"}"#;
+    std::fs::write(folder.join("config.json"), config).expect("it can be written");
+    let new = ["new", "--from-hf", "config.json", "-o", "model.shard"];
+    let written = run_in(&folder, &new, "");
+    assert!(written.status.success(), "{}", text(&written.stderr));
+    let model = std::fs::read_to_string(folder.join("model.shard")).expect("it was written");
+    assert_eq!(model, text(&run_in(&folder, &["import", "hf", "config.json"], "").stdout));
+    assert!(model.contains("backward from"), "{model}");
+    assert_eq!(run_in(&folder, &new, "").status.code(), Some(2), "it is there already");
+    let both = run_in(&folder, &["new", "mlp", "--from-hf", "config.json"], "");
+    assert_eq!(both.status.code(), Some(2));
+}
+
+#[test]
 fn an_unknown_template_is_answered_with_those_that_there_are() {
-    for (name, tip) in [("mpl", "there are mlp, "), ("from-hf", "`shardwise import hf ")] {
+    for (name, tip) in [("mpl", "there are mlp, "), ("from-hf", "`shardwise new --from-hf ")] {
         let refused = run(&["new", name], "");
         assert_eq!(refused.status.code(), Some(2));
         assert!(text(&refused.stderr).contains(tip), "{}", text(&refused.stderr));

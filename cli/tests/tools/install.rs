@@ -80,6 +80,10 @@ fn npx_runs_the_command() {
         npx
     };
     assert_eq!(printed(npx().arg("--version")), format!("shardwise {VERSION}\n"));
+    let package = user.join("node_modules/shardwise");
+    for file in ["man/shardwise-plan.1", "completions/shardwise.bash", "completions/_shardwise"] {
+        assert!(package.join(file).is_file(), "{file}");
+    }
     plans(&mut npx());
     let wrong = run(npx().args(["plan", "missing.shard"]));
     assert_eq!(wrong.status.code(), Some(2), "the exit status is passed on");
@@ -134,7 +138,7 @@ fn a_release_is_installed_if_its_checksum_is_right() {
     require(&["curl"]);
     let folder = empty_folder("install");
     let releases = releases(&folder);
-    let user = folder.join("user");
+    let user = folder.join("user/bin");
     let install = || {
         let mut install = script("install.sh");
         install.env("SHARDWISE_RELEASES", &releases).env("SHARDWISE_FOLDER", &user);
@@ -143,6 +147,14 @@ fn a_release_is_installed_if_its_checksum_is_right() {
     let command = user.join("shardwise");
     assert_eq!(printed(&mut install()), format!("{}\n", command.display()));
     plans(&mut Command::new(&command));
+    for file in [
+        "man/man1/shardwise-plan.1",
+        "bash-completion/completions/shardwise",
+        "zsh/site-functions/_shardwise",
+        "fish/vendor_completions.d/shardwise.fish",
+    ] {
+        assert!(folder.join("user/share").join(file).is_file(), "{file}");
+    }
 
     // The hooks install it once where there is none.
     let hook = |releases: &str| {
@@ -165,7 +177,11 @@ fn a_release_is_installed_if_its_checksum_is_right() {
     assert!(text(&refused.stderr).contains("nothing is installed"), "{}", text(&refused.stderr));
     std::fs::remove_file(archive).expect("it is there");
     let missing = run(&mut install());
-    assert!(text(&missing.stderr).contains("error: cannot download file://"));
+    let error = text(&missing.stderr);
+    assert!(error.contains("error: cannot download file://"), "{error}");
+    assert!(error.contains("no release") && error.contains("cargo install --locked"), "{error}");
+    let hook = run(hook(&releases).env("SHARDWISE_CACHE", folder.join("empty")).arg("--version"));
+    assert!(!hook.status.success() && text(&hook.stderr).contains("no release"));
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{empty_folder, root, text};
+use crate::common::{SHARDWISE, empty_folder, root, text};
 use crate::require;
 
 /// Runs a command, which must succeed; what it printed.
@@ -19,6 +19,8 @@ fn run(command: &mut Command) -> String {
 
 /// Builds the wheel into a folder.
 fn wheel(folder: &Path) -> PathBuf {
+    let share = root().join("cli/shardwise.data/data/share");
+    run(Command::new(root().join("cli/release/share.sh")).arg(SHARDWISE).arg(share));
     let profile = std::env::var("SHARDWISE_WHEEL_PROFILE").unwrap_or_else(|_| "dev".to_owned());
     run(Command::new("maturin")
         .args(["build", "--locked", "--quiet", "--profile", &profile, "--out"])
@@ -53,6 +55,9 @@ fn a_wheel_has_the_command_and_a_typed_module() {
     std::fs::copy(root().join("cli/python/check_wheel.py"), &script).expect("it can be copied");
     let printed = run(python.arg(&script).arg(program));
     assert_eq!(printed, "the package works\n");
+    for file in ["man/man1/shardwise-plan.1", "bash-completion/completions/shardwise"] {
+        assert!(folder.join("environment/share").join(file).is_file(), "{file}");
+    }
     let typed = run(Command::new("mypy")
         .args(["--strict", "--no-incremental", "--python-executable"])
         .arg(folder.join("environment/bin/python"))
