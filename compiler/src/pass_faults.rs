@@ -44,7 +44,7 @@ pub(crate) fn of_plan(program: &Program, fault: &PlanFault, options: &Options) -
     match fault {
         PlanFault::TooManyShardings(value) => Some(too_large(program, *value)),
         PlanFault::Infeasible(infeasible) => infeasible_plan(program, *infeasible),
-        // Whoever cancelled it reads nothing.
+        // The caller, who cancelled it, reads nothing.
         PlanFault::Cancelled => None,
         PlanFault::OverCapacity(plan) => {
             let whose = match options.strategy {

@@ -19,7 +19,8 @@
 //! let tree = SteinerTerm { graph: 0, root: End::Fixed(0), via: None, terminals, multiplicity: 1 };
 //! let unary = vec![vec![hours(0), hours(3)], vec![hours(2), hours(0)]];
 //! let (terms, graphs) = (vec![Term::Tree(tree)], vec![graph.into()]);
-//! let solution = minimize(&Model { unary, terms, graphs, ..Model::default() }, &Limits::default());
+//! let model = Model { unary, terms, graphs, ..Model::default() };
+//! let solution = minimize(&model, &Limits::default());
 //! assert_eq!((solution.assignment, solution.value), (Some(vec![0, 1]), hours(7)));
 //! assert_eq!(solution.stop_reason, StopReason::Eliminated);
 //! ```

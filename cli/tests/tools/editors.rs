@@ -100,10 +100,9 @@ fn neovim_understands_the_server() {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(command).chain(std::env::split_paths(&path));
     let output = Command::new("nvim")
-        .args(["--headless", "-i", "NONE", "-u", "init.lua", "model.shard", "-S"])
+        .args(["--headless", "--clean", "-n", "-u", "init.lua", "model.shard", "-S"])
         .arg(root().join("cli/tests/tools/editors/neovim.lua"))
         .env("PATH", std::env::join_paths(folders).expect("they were joined before"))
-        .envs(["CONFIG", "DATA", "STATE", "CACHE"].map(|of| (format!("XDG_{of}_HOME"), &folder)))
         .current_dir(&folder)
         .output()
         .expect("Neovim starts");

@@ -61,6 +61,35 @@ fn reports_work_in_a_browser() {
     assert_eq!(faults(&reports), "");
 }
 
+/// The width and height that the head of a PNG says.
+fn size(picture: &Path) -> Vec<u8> {
+    let bytes = std::fs::read(picture).expect("a picture");
+    assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 20_000, "{}", picture.display());
+    bytes[16..24].to_vec()
+}
+
+/// The script that took the pictures of the page takes them of today's report, too; their pixels
+/// depend on the fonts of the machine.
+#[test]
+fn the_pictures_of_the_page_can_be_taken_again() {
+    require(&["chromium", "node"]);
+    let folder = empty_folder("pictures");
+    let report = folder.join("report.html");
+    let path = report.to_string_lossy();
+    let program = "compiler/src/templates/transformer-train.shard";
+    shardwise(&["plan", program, "--format", "html", "-o", &path]);
+    let taken = Command::new("node")
+        .arg(root().join("cli/tests/tools/pictures.cjs"))
+        .args([&report, &folder])
+        .env("NODE_PATH", modules())
+        .output()
+        .expect("node starts");
+    assert!(taken.status.success(), "{}", text(&taken.stderr));
+    for name in ["report-plan.png", "report-timeline.png"] {
+        assert_eq!(size(&folder.join(name)), size(&root().join("compiler/docs").join(name)));
+    }
+}
+
 #[test]
 fn pages_of_other_commands_work_in_a_browser() {
     require(&["chromium", "node"]);

@@ -40,9 +40,16 @@
     return svg;
   };
 
+  // Words with parts of programs between backquotes.
   const list = (items, parent, className) => {
     const made = element("ul", undefined, parent, className);
-    for (const item of items) element("li", item, made);
+    for (const item of items) {
+      const words = element("li", undefined, made);
+      item.split("`").forEach((part, number) => {
+        if (number % 2) element("code", part, words);
+        else words.append(part);
+      });
+    }
   };
 
   // The values that a name stands for: itself, or those that the compiler made of it.

@@ -1,5 +1,5 @@
-//! What ends a search before its proof: a deadline, or whoever asked for it. Every loop of a search
-//! asks here, and nowhere else.
+//! What ends a search before its proof: a deadline, or the caller. Every loop of a search asks
+//! here, and nowhere else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
