@@ -160,13 +160,15 @@ fn unlike(program: &Program, plan: &Plan) -> Vec<Diag> {
 /// apart are larger (many dimensions of size 2 are fewer elements than as many different sizes), or
 /// samples of it where both are too large.
 fn runnable(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Result<Vec<scale::Scaled>, Diag> {
-    let scaled = scale::scale(program, plan, setup.sizes);
+    let scaled =
+        scale::scale(program, plan, setup.sizes).ok_or_else(|| effort::too_long(program, plan))?;
     let Some(diag) = effort::too_large(&[&scaled]) else { return Ok(vec![scaled]) };
     if setup.sizes == Sizes::Full {
         return Err(diag);
     }
-    let own = scale::scale(program, plan, Sizes::Full);
-    if effort::too_large(&[&own]).is_none() {
+    if let Some(own) = scale::scale(program, plan, Sizes::Full)
+        && effort::too_large(&[&own]).is_none()
+    {
         return Ok(vec![own]);
     }
     if !setup.samples {

@@ -1,56 +1,21 @@
 //! Random models, from a list of numbers: blocks, pipelines, microbatches, checkpoints, optimizers,
-//! attention, scans and experts, which `random_program` has none of.
+//! attention, scans, convolutions, experts with and without dropped tokens and sequences in zigzag
+//! order, which `random_program` has none of.
 //!
 //! A model is lines that are picked from lists, each of which is valid after any other: a grammar
 //! of right sides would be more varied, and refused more often than planned, since blocks carry
 //! values of one shape.
 
+mod layers;
+
 use std::fmt::Write as _;
 
 use crate::random::Dice;
+use layers::{IN_ANY_ORDER, IN_SEQUENCE};
 
 const HARDWARE: [&str; 7] =
     ["tpu-v5p", "tpu-v5e", "h100", "a100", "tpu-v5p rates measured", "h100 rates measured", "b200"];
 
-/// Statements about the carried `x[B, T, D]`, with what they declare; `#` becomes a number that
-/// keeps names apart.
-const LAYERS: [(&str, &str); 15] = [
-    ("W#[D, F], V#[F, D]", "x = x + gelu(x *D W#) *F V#\n"),
-    ("W#[D_X, F_Y], V#[F_Y, D_X]", "h# = silu(x *D W#)\nx = x + h# *F V#\n"),
-    ("W#[D_?, F_?], V#[F_?, D_?]", "x = x + tanh(rmsnorm_D(x) *D W#) *F V#\n"),
-    ("s#[D]", "x = layernorm_D(x) * s#\n"),
-    ("s#[D_X]", "x = x * s# + 0.5 * x\n"),
-    ("", "x = x + 0.1 * softmax_D(x)\n"),
-    ("", "x = select(less(x, 0.0), 0.5 * x, x)\n"),
-    ("", "x = x + 0.5 * roll_T(x, 1)\n"),
-    ("", "x = 0.5 * (x + cumsum_T(x))\n"),
-    ("", "x = x + stop_gradient(max_D(x))\n"),
-    (
-        "wq#[D, K_Y, H], wk#[D, K_Y, H], wo#[K_Y, H, D]",
-        "q# = x *D wq#\nk#[B_?, S_?, K_?, H_?] = rename(x *D wk#)\n\
-         p# = softmax_S(causal_{T,S}(q# *H k#))\nx = x + (p# *S k#) *K,H wo#\n",
-    ),
-    (
-        "wq#[D, K, H], wo#[K, H, D]",
-        "q#[B_?, T_?, K_?, H_?] = x *D wq#\nk#[B_?, S_?, K_?, H_?] = rename(q#)\n\
-         p# = softmax_S(0.25 * (q# *H k#))\nx = x + (p# *S k#) *K,H wo#\n",
-    ),
-    (
-        "r#[D, E], win#[E_Y, D, F], wout#[E_Y, F, D]",
-        "g# = route_{T,E->Slots}(softmax_E(x *D r#), 2)\nm# = relu((g# *T x) *D win#)\n\
-         x = x + g# *E,Slots (m# *F wout#)\n",
-    ),
-    (
-        "wb#[D, H]",
-        "S#: f32[B, H] = 0.0\nscan T in C {\ncarry S#\nb# = x *D wb#\n\
-         o# = cumsum_C(b#) + S#\nS# = 0.5 * S# + sum_C(b#)\n}\n\
-         x = x + 0.1 * tanh(stack(o#)) *H wb#\n",
-    ),
-    (
-        "W#[D, P]",
-        "y#[B_?, T_?, N_?, Q_?] = reshape(tanh(x *D W#))\nx = x * (1.0 + sum_{N,Q}(y#))\n",
-    ),
-];
 const CHECKPOINTS: [&str; 6] =
     ["", "", "checkpoint\n", "checkpoint keep products\n", "checkpoint x\n", "checkpoint\n"];
 const SPLITS: [&str; 5] =
@@ -93,6 +58,8 @@ struct Sketch<'a> {
     /// The number of the next layer.
     next: usize,
     frame: Frame,
+    /// Whether the sequence is in zigzag order.
+    zigzag: bool,
     text: String,
 }
 
@@ -100,7 +67,8 @@ struct Sketch<'a> {
 pub fn model(numbers: &[u32]) -> String {
     let mut dice = Dice::new(numbers);
     let frame = *dice.pick(&[Frame::Flat, Frame::Block, Frame::Nested, Frame::Pipeline]);
-    let mut sketch = Sketch { dice, next: 0, frame, text: String::new() };
+    let zigzag = dice.one_in(6);
+    let mut sketch = Sketch { dice, next: 0, frame, zigzag, text: String::new() };
     sketch.header();
     sketch.body();
     sketch.end();
@@ -115,11 +83,12 @@ impl Sketch<'_> {
         let scale = self.dice.pick(&[1, 1, 16, 128]);
         let (b, t, d) = (8 * scale, 8 * scale, 16 * scale);
         let input = *self.dice.pick(&SPLITS);
+        let order = if self.zigzag { " zigzag 4" } else { "" };
         let _ = write!(
             self.text,
             "hardware {hardware}\nmesh {stages}X={x}, Y={y}\n\
-             dim B={b}, T={t}, S=T, C=T/4, D={d}, F={}, K=4, H=8, E=4, Slots={t}\n\
-             dim N=4, Q=6, P=N*Q, M=64\n\
+             dim B={b}, T={t}{order}, S=T, C=T/4, D={d}, F={}, K=4, H=8, E=4, Slots={t}, All=T\n\
+             dim N=4, Q=6, P=N*Q, M=64, R=3, W=6, G=2\n\
              input x{input}, t[B, T, D]\n",
             2 * d,
         );
@@ -163,7 +132,7 @@ impl Sketch<'_> {
     fn layers(&mut self, most: usize) -> String {
         let mut text = String::new();
         for _ in 0..=self.dice.roll(most) {
-            let (declared, statements) = *self.dice.pick(&LAYERS);
+            let (declared, statements) = self.layer();
             let number = self.next.to_string();
             self.next += 1;
             let role = if self.dice.one_in(8) { "frozen param" } else { "param" };
@@ -173,6 +142,15 @@ impl Sketch<'_> {
             text += &statements.replace('#', &number);
         }
         text
+    }
+
+    /// A layer; one that needs neighbours in the sequence only where these are next to each other.
+    fn layer(&mut self) -> (&'static str, &'static str) {
+        if !self.zigzag && self.dice.one_in(3) {
+            *self.dice.pick(&IN_SEQUENCE)
+        } else {
+            *self.dice.pick(&IN_ANY_ORDER)
+        }
     }
 
     fn end(&mut self) {

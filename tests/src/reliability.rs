@@ -88,6 +88,22 @@ pub fn check(law: &Law, input: &Input) -> Checked {
     })
 }
 
+/// Checks the input that a fuzzer's bytes stand for against the laws of these names.
+///
+/// # Panics
+/// If one of them does not hold, or there is none of that name.
+pub fn try_chosen(names: &[&str], bytes: &[u8]) {
+    let laws = laws();
+    for name in names {
+        let law = laws.iter().find(|law| law.name == *name);
+        let law = law.unwrap_or_else(|| panic!("no law is called {name}"));
+        let Some(input) = Input::chosen(law.kinds, bytes) else { return };
+        if let Err(fault) = (law.check)(&input) {
+            panic!("{name}: {fault}\n{}", input.text);
+        }
+    }
+}
+
 /// Checks the input of a number against every law about its kind.
 pub fn try_all(laws: &[Law], tallies: &[Tally], number: u64) -> (Option<Fault>, Option<Slowest>) {
     let input = Input::numbered(number);

@@ -352,10 +352,13 @@ fn elementwise(
 ) -> ArrayD<f64> {
     let mut arguments = vec![0.0; operands.len()];
     arguments.extend_from_slice(numbers);
-    ArrayD::from_shape_fn(operands[0].raw_dim(), |index| {
-        for (argument, operand) in arguments.iter_mut().zip(operands) {
-            *argument = operand[&index];
+    let mut elements: Vec<_> = operands.iter().map(|operand| operand.iter()).collect();
+    let results = (0..operands[0].len()).map(|_| {
+        for (argument, elements) in arguments.iter_mut().zip(&mut elements) {
+            *argument = elements.next().copied().unwrap_or(f64::NAN);
         }
         function(&arguments)
-    })
+    });
+    ArrayD::from_shape_vec(operands[0].raw_dim(), results.collect())
+        .expect("there is a result for each element")
 }

@@ -7,6 +7,7 @@ use std::ops::Range;
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
 use ndarray::{ArrayD, ArrayViewMutD, Axis, Slice};
+use rustc_hash::{FxHashMap, FxHashSet};
 use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::{Collective, Materialization, Plan, Step, StepKind};
@@ -290,11 +291,11 @@ impl<'a> Run<'a> {
                     expected: shape(&expected),
                 });
             }
-            for ((index, &found), &expected) in block.indexed_iter().zip(&expected) {
+            for (place, (&found, &expected)) in block.iter().zip(&expected).enumerate() {
                 let error = difference(found, expected, unit);
                 self.largest_error = self.largest_error.max(error);
                 if error > self.tolerance {
-                    let index = ndarray::Dimension::slice(&index).to_vec();
+                    let index = index(block.shape(), place);
                     return Err(Fault::Number {
                         device: self.name(device),
                         index,
@@ -311,22 +312,34 @@ impl<'a> Run<'a> {
     /// never produces. A plan may omit an intermediate value.
     fn missing(&self, program: &Program) -> Option<Mismatch> {
         let outputs = program.outputs.iter().map(|output| (output.value, &output.pin));
-        let planned =
-            |value: &Value| self.plan.program.values.iter().any(|other| other.name == value.name);
+        let own = &self.plan.program;
+        let names: FxHashSet<&str> = own.values.iter().map(|value| value.name.as_str()).collect();
+        let planned = |value: &Value| names.contains(value.name.as_str());
+        let mut made: FxHashMap<&str, Vec<&Materialization>> = FxHashMap::default();
+        for of in &self.made {
+            made.entry(&own.values[of.value].name).or_default().push(of);
+        }
+        let made = |value: ValueId| made.get(program.values[value].name.as_str());
         let pinned = program.values.iter_enumerated().filter(|(_, value)| planned(value));
         let declared_shardings =
             pinned.filter_map(|(id, value)| Some((id, value.declared_sharding.as_ref()?)));
-        let (value, pin) = outputs
-            .chain(declared_shardings)
-            .find(|(value, pin)| !self.holds(program, *value, pin))?;
+        let (value, pin) = outputs.chain(declared_shardings).find(|(value, pin)| {
+            !made(*value).is_some_and(|made| self.holds(made, program, *value, pin))
+        })?;
         let asked = &program.values[value];
         let statement = asked.name.clone() + &print::Printer::new(program).pin(&asked.dims, pin);
         Some(Mismatch { statement, fault: Fault::NotThere })
     }
 
-    /// Whether the plan produces a value of `program` in the sharding of a pin; the two programs
+    /// Whether one of the `made` is a value of `program` in the sharding of a pin; the two programs
     /// may number their axes and order their dimensions differently.
-    fn holds(&self, program: &Program, value: ValueId, pin: &Pin) -> bool {
+    fn holds(
+        &self,
+        made: &[&Materialization],
+        program: &Program,
+        value: ValueId,
+        pin: &Pin,
+    ) -> bool {
         let own = &self.plan.program;
         let alike = |held: &[AxisRef], asked: &[AxisRef]| {
             let names = |mesh: &Mesh, axes: &[AxisRef]| {
@@ -352,8 +365,23 @@ impl<'a> Run<'a> {
                 && pin.unreduced.kind() == pending.kind()
                 && alike(pending.axes(), pin.unreduced.axes())
         };
-        self.made.iter().any(|held| own.values[held.value].name == asked.name && accepted(held))
+        made.iter().any(|held| accepted(held))
     }
+}
+
+/// The index of the element at a place in row-major order.
+fn index(shape: &[usize], mut place: usize) -> Vec<usize> {
+    let mut index: Vec<usize> = shape
+        .iter()
+        .rev()
+        .map(|&length| {
+            let at = place % length.max(1);
+            place /= length.max(1);
+            at
+        })
+        .collect();
+    index.reverse();
+    index
 }
 
 /// For each step, what no later step reads.
@@ -380,7 +408,7 @@ fn difference(a: f64, b: f64, unit: f64) -> f64 {
 
 /// The dimensions of the operand and of the result along which an operation on sharded blocks sends
 /// to neighbours.
-fn exchanged(kind: &OpKind) -> Option<(DimId, DimId)> {
+pub(super) fn exchanged(kind: &OpKind) -> Option<(DimId, DimId)> {
     match kind {
         OpKind::Rearrange(Rearrange::Roll(roll)) => Some((roll.dim, roll.dim)),
         OpKind::Rearrange(Rearrange::Windows(of)) => Some((of.whole, of.places)),

@@ -23,6 +23,7 @@ use shardwise_ir::stages::Stages;
 use shardwise_ir::unroll::{self, Stage};
 
 use super::devices::Extent;
+use super::effort;
 
 mod mesh;
 mod relations;
@@ -126,12 +127,13 @@ struct Part {
 }
 
 /// Program and plan at the sizes they are run at: the smallest part of them in which all relations
-/// of sizes hold.
-pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
+/// of sizes hold; `None` if they are too long to be written out.
+pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Option<Scaled> {
     let own = || unrolled(program, plan, &Part::whole(plan));
     match sizes {
         Sizes::Scaled => {
-            smallest(program, plan, mesh::MOST_DEVICES, false).map_or_else(own, |(_, it)| it)
+            let found = smallest(program, plan, mesh::MOST_DEVICES, false);
+            found.map(|(_, scaled)| scaled).or_else(own)
         }
         Sizes::Full => own(),
     }
@@ -184,7 +186,7 @@ fn scaled(program: &Program, plan: &Plan, part: &Part) -> Option<Scaled> {
     let mesh = &plan.program.mesh;
     let pipelined = if part.splits_pipelines { pipelined(plan) } else { Vec::new() };
     let scans = scans(plan, part.microbatches);
-    let mut scaled = unrolled(program, plan, part);
+    let mut scaled = unrolled(program, plan, part)?;
     let Scaled { program, plan, batches, differs, .. } = &mut scaled;
     let relations = Relations::new(program, plan, batches.iter().chain(&scans));
     let Part { keeps_related, ref single, .. } = *part;
@@ -204,8 +206,12 @@ fn scaled(program: &Program, plan: &Plan, part: &Part) -> Option<Scaled> {
     Some(scaled)
 }
 
-/// A part of a plan at its own sizes.
-fn unrolled(program: &Program, plan: &Plan, part: &Part) -> Scaled {
+/// A part of a plan at its own sizes; `None` if that has too many statements.
+fn unrolled(program: &Program, plan: &Plan, part: &Part) -> Option<Scaled> {
+    let written = effort::statements(plan, &|block| part.iterations(&plan.program, block));
+    if written > effort::MOST_STATEMENTS {
+        return None;
+    }
     let is_whole = part.layers == u64::MAX;
     let batches = batches(plan, part.microbatches);
     let counts = |of: &Program| -> Vec<u64> {
@@ -225,7 +231,7 @@ fn unrolled(program: &Program, plan: &Plan, part: &Part) -> Scaled {
     let program = unroll::program(&program, &|block| of_program[block.index()]);
     let unroll::Unrolled { plan, stages, .. } =
         unroll::plan(&plan, &|block| of_plan[block.index()]);
-    Scaled { program, plan, stages, differs, batches, layers }
+    Some(Scaled { program, plan, stages, differs, batches, layers })
 }
 
 impl Part {

@@ -29,7 +29,7 @@ use rustc_hash::FxBuildHasher;
 use crate::ids::{OpId, ValueId};
 use crate::plan::{Materialization, Plan};
 use crate::program::{Output, Program};
-use crate::sharding::Pin;
+use crate::sharding::{Pin, Sharding};
 
 /// A place where a value is produced or leaves. `S` is the id of a statement: [`OpId`] in a
 /// program, the number of a step in a plan.
@@ -152,11 +152,15 @@ impl Dataflow<usize> {
             }
             latest.insert(&step.result, node);
         }
+        let mut made: IndexVec<ValueId, Vec<(&Sharding, NodeIndex)>> =
+            program.values.iter().map(|_| Vec::new()).collect();
+        for (of, producer) in latest {
+            made[of.value].push((&of.sharding, producer));
+        }
         for (place, output) in program.outputs.iter().enumerate() {
-            let accepted = latest
-                .iter()
-                .filter(|(of, _)| of.value == output.value && output.pin.accepts(&of.sharding));
-            graph.output(program, place, output, accepted.map(|(_, &producer)| producer));
+            let made = made[output.value].iter();
+            let accepted = made.filter(|(sharding, _)| output.pin.accepts(sharding));
+            graph.output(program, place, output, accepted.map(|&(_, producer)| producer));
         }
         graph.finish()
     }

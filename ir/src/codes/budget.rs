@@ -90,9 +90,10 @@ Write instead a sharding with smaller live values, or use more devices. The mess
         code: TOO_LARGE_TO_RUN,
         name: "too-large-to-run",
         page: "`verify` would need gigabytes or minutes to run the program on simulated devices. \
-            It runs at most 2^26 elements on all devices together, 20 million multiply-adds in one \
-            product of one device, and 2^30 elements computed in all, after sizes were scaled down \
-            and, where that is not enough, in samples.
+            It runs at most 2^17 statements (layers written out), 2^26 elements on all devices \
+            together, 20 million multiply-adds in one product of one device, and 8 billion \
+            operations in all (a lookup or a piece of a collective counts as hundreds), after sizes \
+            were scaled down and, where that is not enough, in samples.
 
 Triggered by `verify --full`, or by sizes that cannot be scaled down (a reshape that some smaller \
             size would not divide):

@@ -14,6 +14,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
+
 use crate::solver::factor::{Factor, classify, strides};
 use crate::solver::weight::Weight;
 
@@ -58,11 +61,21 @@ pub(crate) fn minimize_exactly(
     minimum.exact.then_some(minimum)
 }
 
+/// So many other variables that the product of their classes may be the largest number.
+const FEW_OTHERS: usize = 64;
+
+/// Combinations of classes of these variables.
+fn product(others: &IndexMap<usize, usize, FxBuildHasher>) -> usize {
+    others.values().fold(1, |product, &count| product.saturating_mul(count.max(1)))
+}
+
 struct Elimination<'a> {
     /// Whether to stop where a table would be split.
     exact_only: bool,
     unary: &'a [Vec<Weight>],
     factors: Vec<Option<Factor>>,
+    /// For each factor, how many classes of each of its variables have choices.
+    classes: Vec<Vec<usize>>,
     /// The remaining factors of each variable.
     factors_of: Vec<BTreeSet<usize>>,
     limits: TableLimits,
@@ -79,6 +92,7 @@ impl<'a> Elimination<'a> {
             exact_only: false,
             unary,
             factors: Vec::new(),
+            classes: Vec::new(),
             factors_of: vec![BTreeSet::new(); unary.len()],
             limits,
             constant: Weight::ZERO,
@@ -92,7 +106,10 @@ impl<'a> Elimination<'a> {
         this
     }
 
+    /// Adds a factor, without the variables that it does not depend on: eliminating one of those
+    /// would join tables that have nothing to do with each other.
     fn add(&mut self, factor: Factor) {
+        let factor = without_constants(factor);
         if factor.scope.is_empty() {
             self.constant = self.constant + factor.table[0];
             return;
@@ -100,6 +117,7 @@ impl<'a> Elimination<'a> {
         for &variable in &factor.scope {
             self.factors_of[variable].insert(self.factors.len());
         }
+        self.classes.push(factor.classes.iter().map(|classes| used(classes)).collect());
         self.factors.push(Some(factor));
     }
 
@@ -127,25 +145,29 @@ impl<'a> Elimination<'a> {
         self.decode()
     }
 
-    fn factors_with(&self, variable: usize) -> impl Iterator<Item = &Factor> {
-        self.factors_of[variable].iter().filter_map(|&f| self.factors[f].as_ref())
-    }
-
     /// An upper estimate of the combinations that eliminating `variable` evaluates.
     fn work(&self, variable: usize) -> usize {
-        let mut others: Vec<(usize, usize)> = Vec::new();
-        for factor in self.factors_with(variable) {
-            for (i, &other) in factor.scope.iter().enumerate() {
-                let classes = factor.classes[i].iter().max().map_or(1, |&c| c as usize + 1);
-                match others.iter_mut().find(|(v, _)| *v == other) {
-                    Some((_, count)) => {
+        let mut others: IndexMap<usize, usize, FxBuildHasher> = IndexMap::default();
+        let mut asked = FEW_OTHERS;
+        for &number in &self.factors_of[variable] {
+            let Some(factor) = &self.factors[number] else { continue };
+            for (&other, &classes) in factor.scope.iter().zip(&self.classes[number]) {
+                others
+                    .entry(other)
+                    .and_modify(|count| {
                         *count = count.saturating_mul(classes).min(self.unary[other].len());
-                    }
-                    None => others.push((other, classes)),
+                    })
+                    .or_insert(classes);
+            }
+            // The product only grows: a variable among thousands is not counted to the end.
+            if others.len() > asked {
+                if product(&others) == usize::MAX {
+                    return usize::MAX;
                 }
+                asked *= 2;
             }
         }
-        others.iter().fold(1, |work, &(_, count)| work.saturating_mul(count.max(1)))
+        product(&others)
     }
 
     /// Removes a variable; returns those whose factors changed.
@@ -213,6 +235,40 @@ impl<'a> Elimination<'a> {
             evaluations: self.evaluations,
         }
     }
+}
+
+/// How many of a variable's classes have choices: they are numbered up to the largest.
+fn used(classes: &[u32]) -> usize {
+    classes.iter().max().map_or(1, |&class| class as usize + 1)
+}
+
+/// A factor without the variables whose choices are all in one class.
+fn without_constants(factor: Factor) -> Factor {
+    let is_constant = |classes: &Vec<u32>| classes.iter().all(|class| *class == classes[0]);
+    if !factor.classes.iter().any(is_constant) {
+        return factor;
+    }
+    let (mut scope, mut classes, mut kept, mut start) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    for (i, &variable) in factor.scope.iter().enumerate() {
+        let of = &factor.classes[i];
+        if is_constant(of) {
+            start += of.first().map_or(0, |&class| class as usize * factor.strides[i]);
+        } else {
+            scope.push(variable);
+            classes.push(of.clone());
+            kept.push((factor.strides[i], factor.classes_of(i)));
+        }
+    }
+    let counts: Vec<usize> = kept.iter().map(|(_, count)| *count).collect();
+    let (strides, size) = strides(&counts, usize::MAX).unwrap_or_default();
+    let entry = |place: usize| {
+        let digits = kept
+            .iter()
+            .zip(&strides)
+            .map(|((apart, count), stride)| place / stride % count * apart);
+        factor.table[start + digits.sum::<usize>()]
+    };
+    Factor { scope, classes, table: (0..size).map(entry).collect(), strides }
 }
 
 /// The variables beside the one eliminated, with the equivalence classes of their choices in all

@@ -9,7 +9,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::solver::dreyfus_wagner::{MOST_TERMINALS, Terminal, Trees};
 use crate::solver::graph::Node;
-use crate::solver::model::{End, SteinerTerm};
+use crate::solver::model::{End, Placement, SteinerTerm};
 use crate::solver::weight::Weight;
 
 /// A table over classes of choices.
@@ -86,10 +86,11 @@ pub(crate) fn tabulate(term: &SteinerTerm, trees: &mut Trees<'_>, limit: usize) 
 /// Whether one table of at most `limit` costs holds those of a term on a graph of `nodes` nodes,
 /// and takes at most `most` evaluations.
 pub(crate) fn is_small(term: &SteinerTerm, nodes: usize, limit: usize, most: usize) -> bool {
-    let size = equivalence_classes(term).size();
-    term.terminals.len() <= MOST_TERMINALS
-        && size <= limit
-        && evaluations_of_entry(term, nodes).saturating_mul(size) <= most
+    // A term may have ten thousand terminals: their classes are not asked for.
+    term.terminals.len() <= MOST_TERMINALS && {
+        let size = equivalence_classes(term).size();
+        size <= limit && evaluations_of_entry(term, nodes).saturating_mul(size) <= most
+    }
 }
 
 /// Evaluations of nodes for the table of a term, including the trees to subsets of its terminals.
@@ -166,14 +167,16 @@ impl Equivalence {
 fn equivalence_classes(term: &SteinerTerm) -> Equivalence {
     let scope = term.scope();
     let (mut classes, mut signatures) = (Vec::new(), Vec::new());
+    let mut placements: Vec<&Placement> =
+        term.terminals.iter().filter_map(End::placement).collect();
+    // Those of a variable are side by side, in the order of the terminals.
+    placements.sort_by_key(|placement| placement.variable);
+    let mut rest = &placements[..];
     for &variable in &scope {
         let root = term.root.placement().filter(|placement| placement.variable == variable);
-        let terminals: Vec<_> = term
-            .terminals
-            .iter()
-            .filter_map(End::placement)
-            .filter(|placement| placement.variable == variable)
-            .collect();
+        let count = rest.iter().take_while(|placement| placement.variable == variable).count();
+        let terminals;
+        (terminals, rest) = rest.split_at(count);
         let choices =
             root.or(terminals.first().copied()).map_or(0, |placement| placement.nodes.len());
         let signature = |choice: usize| -> Signature {

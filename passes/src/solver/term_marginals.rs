@@ -63,14 +63,20 @@ pub(crate) fn of_tree(
     kept: &mut Subtrees,
     with_terminals: bool,
 ) -> Option<TermMarginals> {
-    let priced = |slot: Slot| prices.iter().find(|(of, _)| *of == slot).map(|(_, p)| p.clone());
+    let (mut at_root, mut at_terminals) = (None, vec![None; term.terminals.len()]);
+    for (slot, prices) in prices {
+        match *slot {
+            Slot::Root => at_root = Some(prices),
+            Slot::Terminal(i) => at_terminals[i] = Some(prices),
+        }
+    }
     let root = match &term.root {
         End::Fixed(node) => at(metric, &[*node]),
-        End::Chosen(_) => priced(Slot::Root)?,
+        End::Chosen(_) => at_root?.clone(),
     };
     let ends = term.terminals.iter().enumerate().map(|(i, terminal)| match terminal {
         End::Fixed(nodes) => Some(at(metric, nodes)),
-        End::Chosen(_) => priced(Slot::Terminal(i)),
+        End::Chosen(_) => at_terminals[i].cloned(),
     });
     let ends: Vec<Vec<f64>> = ends.collect::<Option<_>>()?;
     if ends.is_empty() {

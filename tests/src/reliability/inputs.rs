@@ -71,6 +71,33 @@ impl Input {
         Self::new(kind, text, choices[0])
     }
 
+    /// The input that a fuzzer's bytes stand for, of one of `kinds`. The first byte chooses the kind,
+    /// the next two what it is made from. The others are its text, or numbers that a program is made
+    /// from; of a mutant 40 of them are the numbers of its changes. So a changed byte is a changed
+    /// statement and not only a changed character.
+    pub fn chosen(kinds: &[Kind], bytes: &[u8]) -> Option<Self> {
+        let [kind, source, choice, rest @ ..] = bytes else { return None };
+        let kind = kinds[usize::from(*kind) % kinds.len()];
+        let (changes, own) = rest.split_at(rest.len().min(40));
+        let (choices, numbers) = (pairs(changes), pairs(own));
+        let made = |numbers: &[u32]| match source % 4 {
+            0 => pick(&[u32::from(*choice) << 2 | u32::from(*source) >> 6], &PROGRAMS).to_owned(),
+            1 => program(numbers),
+            2 => random_model::model(numbers),
+            _ => String::from_utf8_lossy(own).into_owned(),
+        };
+        let text = match kind {
+            Kind::Program => program(&pairs(rest)),
+            Kind::Model => random_model::model(&pairs(rest)),
+            Kind::Mutant => mutant(&choices, &made(&numbers)),
+            Kind::Hardware if source % 2 == 0 => {
+                mutant(&choices, pick(&[u32::from(*choice)], &CHIPS))
+            }
+            Kind::Bytes | Kind::Hardware => String::from_utf8_lossy(rest).into_owned(),
+        };
+        Some(Self::new(kind, text, u32::from(*choice)))
+    }
+
     /// Its plan without a limit of memory, or why there is none.
     pub(super) fn plan(&self) -> Result<&Planned, &Findings> {
         let plan = || shardwise::plan("input", &self.text, &unlimited());
@@ -88,6 +115,12 @@ fn program(numbers: &[u32]) -> String {
     random_program::program(rest, 1 + *axes as usize % 3, 1 + *operations as usize % 10)
 }
 
+/// Numbers of two bytes each.
+fn pairs(bytes: &[u8]) -> Vec<u32> {
+    let number = |pair: &[u8]| pair.iter().fold(0, |number, &byte| number << 8 | u32::from(byte));
+    bytes.chunks(2).map(number).collect()
+}
+
 fn pick<'t>(numbers: &[u32], of: &'t [String]) -> &'t str {
     &of[numbers[0] as usize % of.len()]
 }
@@ -98,7 +131,7 @@ fn bytes(numbers: &[u32]) -> String {
 }
 
 /// Words that mean something, and some that are hard to read.
-const WORDS: [&str; 64] = [
+const WORDS: [&str; 71] = [
     "mesh ",
     "dim ",
     "input ",
@@ -117,6 +150,13 @@ const WORDS: [&str; 64] = [
     "optimizer adam",
     "softmax_D(",
     "take_V(",
+    "conv_{T,R}(",
+    "windows_{T->C,R}(",
+    "overlap_{C,R->T}(",
+    "scan T in C {",
+    "stack(",
+    " zigzag 4",
+    "tables=0.01",
     "route_{T,E->S}(",
     "topk_D(",
     "one_hot_D(",

@@ -52,6 +52,14 @@ pub(super) fn laws() -> Vec<Law> {
         ),
         law("JSON", "A plan's JSON is read again as the same.", PROGRAMS, 2, is_json),
         law("diff with itself", "A plan does not differ from itself.", PROGRAMS, 2, is_itself),
+        law(
+            "diff",
+            "Two plans differ in one direction as in the other, and are told apart where their \
+             steps are.",
+            PROGRAMS,
+            4,
+            is_told_apart,
+        ),
         law("explain", "Every plan and every refusal is explained.", PROGRAMS, 16, is_explained),
     ]
 }
@@ -140,6 +148,31 @@ fn is_itself(input: &Input) -> Checked {
     let Ok(found) = input.plan() else { return Ok(Outcome::DoesNotApply) };
     let difference = diff(found, found);
     if difference.is_empty() { Ok(Outcome::Holds) } else { Err(difference.to_string()) }
+}
+
+/// The plan and that of the program without one of its lines.
+fn is_told_apart(input: &Input) -> Checked {
+    let Ok(found) = input.plan() else { return Ok(Outcome::DoesNotApply) };
+    let mut lines: Vec<&str> = input.text.lines().collect();
+    let chosen = input.choice as usize;
+    let other = (0..lines.len()).find_map(|offset| {
+        let at = (chosen + offset) % lines.len();
+        let line = lines.remove(at);
+        let other = planned(&lines.join("\n"), &unlimited()).ok();
+        lines.insert(at, line);
+        other
+    });
+    let Some(other) = other else { return Ok(Outcome::DoesNotApply) };
+    let (there, back) = (diff(found, &other), diff(&other, found));
+    let counts = [&there, &back].map(|diff| [diff.added.len(), diff.removed.len()]);
+    if counts[0][0] != counts[1][1] || counts[0][1] != counts[1][0] {
+        return Err(format!("differ as\n{there}\nand, the other way round, as\n{back}"));
+    }
+    let steps = [found, &other].map(|planned| planned.plan.steps.len());
+    if there.is_empty() && steps[0] != steps[1] {
+        return Err(format!("{found}\ndoes not differ from\n{other}"));
+    }
+    Ok(Outcome::Holds)
 }
 
 fn is_explained(input: &Input) -> Checked {

@@ -7,3 +7,4 @@ mod accuracy;
 mod memory_limits;
 mod mutants;
 mod reliability;
+mod sizes;
