@@ -231,3 +231,24 @@ fn what_would_fill_the_memory_is_refused() {
             .is_none()
     );
 }
+
+#[test]
+fn what_would_take_minutes_is_refused() {
+    let chain = |count: usize| {
+        let statements = (0..count).map(|i| format!("v{} = gelu(v{i})\n", i + 1));
+        statements.collect::<String>() + &format!("output v{count}[I]\n")
+    };
+    let layers = "repeat L=1000000000 {\ncarry v0\nv0 = gelu(v0)\n}\noutput v0[I]\n".to_owned();
+    let cases = [
+        ("elements at once", 1_000_003, chain(30), Sizes::Scaled),
+        ("operations in all", 60_013, chain(60), Sizes::Scaled),
+        ("statements", 2, layers, Sizes::Full),
+    ];
+    for (limit, devices, statements, sizes) in cases {
+        let header = format!("hardware h100\nmesh X={devices}\ndim I=4\ninput v0[I]\n");
+        let setup = Setup { sizes, ..Setup::default() };
+        let source = header + &statements;
+        let refused = verify("large", &source, &Options::default(), &setup).expect_err(limit);
+        assert!(refused.to_string().contains(limit), "{refused}");
+    }
+}
