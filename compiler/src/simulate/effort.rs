@@ -2,8 +2,8 @@
 //! computer are refused.
 //!
 //! The limits are counts and not times or free memory, so that a plan is refused on all machines or
-//! on none; they keep a run under 1 GB and, on a laptop, 10 s. Four are limited: the statements that
-//! blocks are written out to, the elements held at once (on all devices, and of the unsharded
+//! on none; they keep a run under 1 GB and, on a laptop, 10 s. Four are limited: the statements
+//! that blocks are written out to, the elements held at once (on all devices, and of the unsharded
 //! program, of which nothing is freed), the elements of the largest product on one device (it is
 //! materialized before it is summed), and the work: elements, each as often as its operation takes
 //! longer than a nanosecond, with what every block and every piece that is sent takes beside them.
@@ -161,8 +161,8 @@ fn whole(program: &Program, op: &Op) -> f64 {
     op.operands.iter().map(|operand| size(program, operand.value)).fold(product, f64::max)
 }
 
-/// The dimensions that an operation iterates over: for a product also the summed ones, for rows that
-/// are added to a table those of rows and indices, else those of the result.
+/// The dimensions that an operation iterates over: for a product also the summed ones, for rows
+/// that are added to a table those of rows and indices, else those of the result.
 fn dims(program: &Program, op: &Op) -> Vec<DimId> {
     let mut dims = program.values[op.result].dims.clone();
     match &op.kind {

@@ -71,10 +71,10 @@ impl Input {
         Self::new(kind, text, choices[0])
     }
 
-    /// The input that a fuzzer's bytes stand for, of one of `kinds`. The first byte chooses the kind,
-    /// the next two what it is made from. The others are its text, or numbers that a program is made
-    /// from; of a mutant 40 of them are the numbers of its changes. So a changed byte is a changed
-    /// statement and not only a changed character.
+    /// The input that a fuzzer's bytes stand for, of one of `kinds`. The first byte chooses the
+    /// kind, the next two what it is made from. The others are its text, or numbers that a program
+    /// is made from; of a mutant 40 of them are the numbers of its changes. So a changed byte is a
+    /// changed statement and not only a changed character.
     pub fn chosen(kinds: &[Kind], bytes: &[u8]) -> Option<Self> {
         let [kind, source, choice, rest @ ..] = bytes else { return None };
         let kind = kinds[usize::from(*kind) % kinds.len()];

@@ -54,11 +54,11 @@ pub(super) fn laws() -> Vec<Law> {
         law("diff with itself", "A plan does not differ from itself.", PROGRAMS, 2, is_itself),
         law(
             "diff",
-            "Two plans differ in one direction as in the other, and are told apart where their \
+            "Two plans differ in one direction as in the other, and are distinguished where their \
              steps are.",
             PROGRAMS,
             4,
-            is_told_apart,
+            are_distinguished,
         ),
         law("explain", "Every plan and every refusal is explained.", PROGRAMS, 16, is_explained),
     ]
@@ -151,7 +151,7 @@ fn is_itself(input: &Input) -> Checked {
 }
 
 /// The plan and that of the program without one of its lines.
-fn is_told_apart(input: &Input) -> Checked {
+fn are_distinguished(input: &Input) -> Checked {
     let Ok(found) = input.plan() else { return Ok(Outcome::DoesNotApply) };
     let mut lines: Vec<&str> = input.text.lines().collect();
     let chosen = input.choice as usize;
