@@ -88,7 +88,7 @@ impl Sketch<'_> {
             self.text,
             "hardware {hardware}\nmesh {stages}X={x}, Y={y}\n\
              dim B={b}, T={t}{order}, S=T, C=T/4, D={d}, F={}, K=4, H=8, E=4, Slots={t}, All=T\n\
-             dim N=4, Q=6, P=N*Q, M=64, R=3, W=6, G=2\n\
+             dim N=4, Q=6, P=N*Q, M=64, Near=3, W=6, G=2\n\
              input x{input}, t[B, T, D]\n",
             2 * d,
         );

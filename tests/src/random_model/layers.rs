@@ -63,10 +63,10 @@ pub(super) const IN_SEQUENCE: [(&str, &str); 8] = [
         "a#[B, D] = 0.0\nscan T in C {\ncarry a#\ny# = x * u# + a#\n\
          a# = tanh(0.5 * a# + mean_C(x))\n}\nx = x + 0.5 * stack(y#)\n",
     ),
-    ("w#[R, D]", "c#[B_?, T_?, D_?] = conv_{T,R}(x, w#)\nx = x + 0.5 * c#\n"),
+    ("w#[Near, D]", "c#[B_?, T_?, D_?] = conv_{T,Near}(x, w#)\nx = x + 0.5 * c#\n"),
     (
-        "w#[R, D, F_Y], V#[F_Y, D]",
-        "c#[B_?, T_?, F_?] = conv_{T,R}(x, w#)\nx = x + relu(c#) *F V#\n",
+        "w#[Near, D, F_Y], V#[F_Y, D]",
+        "c#[B_?, T_?, F_?] = conv_{T,Near}(x, w#)\nx = x + relu(c#) *F V#\n",
     ),
     (
         "",
@@ -74,8 +74,8 @@ pub(super) const IN_SEQUENCE: [(&str, &str); 8] = [
          x = x + 0.5 * overlap_{C,W->T}(tanh(n#), stride=4, padding=1)\n",
     ),
     (
-        "w#[W, D, F], V#[R, F, D]",
+        "w#[W, D, F], V#[Near, F, D]",
         "n#[B_?, C_?, F_?] = conv_{T,W->C}(x, w#, stride=4, padding=1)\n\
-         o#[B_?, C_?, D_?] = conv_{C,R}(gelu(n#), V#)\nx = x * (1.0 + mean_C(o#))\n",
+         o#[B_?, C_?, D_?] = conv_{C,Near}(gelu(n#), V#)\nx = x * (1.0 + mean_C(o#))\n",
     ),
 ];
