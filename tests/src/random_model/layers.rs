@@ -74,8 +74,9 @@ pub(super) const IN_SEQUENCE: [(&str, &str); 8] = [
          x = x + 0.5 * overlap_{C,W->T}(tanh(n#), stride=4, padding=1)\n",
     ),
     (
-        "w#[W, D, F], V#[Near, F, D]",
+        "w#[W, D, F], V#[F, W, D]",
         "n#[B_?, C_?, F_?] = conv_{T,W->C}(x, w#, stride=4, padding=1)\n\
-         o#[B_?, C_?, D_?] = conv_{C,Near}(gelu(n#), V#)\nx = x * (1.0 + mean_C(o#))\n",
+         o#[B_?, C_?, W_?, D_?] = gelu(n#) *F V#\n\
+         x = x + 0.5 * overlap_{C,W->T}(o#, stride=4, padding=1)\n",
     ),
 ];
