@@ -5,10 +5,11 @@
 //! grammar. To put every foreign form into the grammar would make it the grammar of many languages.
 
 mod code;
+mod indexing;
 mod products;
 mod shardings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ast::{File, Statement};
 use crate::codes as syntax;
@@ -16,29 +17,41 @@ use crate::diag::Diag;
 use crate::errors::Faulty;
 use crate::span::Span;
 
-/// The dimensions of the values of a file, as far as they are written.
-pub(crate) struct Shapes(BTreeMap<String, Vec<String>>);
+/// What a file declares, as far as it could be parsed.
+pub(crate) struct Shapes {
+    dims: BTreeSet<String>,
+    /// The dimensions of its values.
+    values: BTreeMap<String, Vec<String>>,
+}
 
 impl Shapes {
     pub(crate) fn of(file: &File) -> Self {
-        let mut shapes = BTreeMap::new();
+        let mut shapes = Self { dims: BTreeSet::new(), values: BTreeMap::new() };
         for statement in &file.statements {
             let tensors = match &statement.node {
                 Statement::Declare(_, tensors) => tensors.iter().collect(),
                 Statement::Define(definition) => vec![&definition.target],
-                _ => Vec::new(),
+                Statement::Dim(declared) => {
+                    shapes.dims.extend(declared.iter().map(|dim| dim.name.node.clone()));
+                    continue;
+                }
+                _ => continue,
             };
             for tensor in tensors {
                 let Some(layout) = &tensor.layout else { continue };
                 let dims = layout.dims.iter().map(|dim| dim.name.node.clone()).collect();
-                shapes.insert(tensor.name.node.clone(), dims);
+                shapes.values.insert(tensor.name.node.clone(), dims);
             }
         }
-        Self(shapes)
+        shapes
     }
 
     fn get(&self, value: &str) -> Option<&[String]> {
-        self.0.get(value).map(Vec::as_slice)
+        self.values.get(value).map(Vec::as_slice)
+    }
+
+    fn is_dim(&self, name: &str) -> bool {
+        self.dims.contains(name)
     }
 
     /// The dimensions that two values share, as a suffix: `D`, `N,H`.
@@ -84,7 +97,9 @@ pub(crate) fn recognise(faulty: Faulty<'_>, shapes: &Shapes) -> Option<Diag> {
         .or_else(|| code::keyword(text))
         .or_else(|| code::assignment(text))
         .or_else(|| code::option(text, shapes))
-        .or_else(|| code::block(text))
+        .or_else(|| indexing::index(text, shapes))
+        .or_else(|| indexing::module(text))
+        .or_else(|| code::block(text, shapes))
         .or_else(|| products::power(text))
         .or_else(|| products::product(text, shapes))
         .or_else(|| code::method(text))?;

@@ -18,6 +18,7 @@ mod hold;
 mod layout;
 mod links;
 mod machine;
+mod methods;
 mod microbatches;
 mod optimizer;
 mod overrides;
@@ -395,18 +396,7 @@ impl<'a> Resolver<'a> {
             return;
         }
         let Some(written) = &tensor.layout else {
-            let message = format!("output `{}` has no brackets", tensor.name.node);
-            let diag = Diag::error(
-                names::NEEDS_BRACKETS,
-                message,
-                tensor.name.span,
-                "how should it leave?",
-            );
-            self.error(diag.help(format!(
-                "write its dimensions: `output {}[…]`; `_?` leaves one open",
-                tensor.name.node
-            )));
-            return;
+            return self.output_needs_brackets(value, &tensor.name);
         };
         let Some((dims, pin)) = self.layout(written) else { return };
         if self.same_dims(value, &dims, written.span)

@@ -3,7 +3,7 @@
 use super::{Habit, Shapes, first_word, last_word};
 
 /// Words for roles, and the keyword of the language.
-const ROLES: [(&str, &str); 14] = [
+const ROLES: [(&str, &str); 22] = [
     ("weight", "param"),
     ("weights", "param"),
     ("parameter", "param"),
@@ -18,6 +18,14 @@ const ROLES: [(&str, &str); 14] = [
     ("placeholder", "input"),
     ("outputs", "output"),
     ("out", "output"),
+    ("axis", "mesh"),
+    ("axes", "mesh"),
+    ("dims", "dim"),
+    ("size", "dim"),
+    ("sizes", "dim"),
+    ("device", "hardware"),
+    ("devices", "hardware"),
+    ("chip", "hardware"),
 ];
 
 /// First words of statements of programming languages, and what to write.
@@ -108,6 +116,9 @@ pub(super) fn assignment(text: &str) -> Option<Habit> {
     None
 }
 
+/// Functions of other frameworks that put values one after another.
+const JOINS: [&str; 5] = ["concatenate", "concat", "cat", "stack", "hstack"];
+
 /// `softmax(x, dim=-1)`, `sum(x, keepdims=True)`.
 pub(super) fn option(text: &str, shapes: &Shapes) -> Option<Habit> {
     let option = ["keepdims", "keepdim", "axis", "dim"].into_iter().find(|option| {
@@ -120,12 +131,19 @@ pub(super) fn option(text: &str, shapes: &Shapes) -> Option<Habit> {
     let at = text.find(option)?;
     let open = text[..at].rfind('(')?;
     let function = last_word(&text[..open]);
-    let argument = text[open + 1..at].trim_end_matches([',', ' ']);
+    let argument = match text[open + 1..at].trim_end_matches([',', ' ']) {
+        "" => last_word(text[..open].trim_end_matches(function).trim_end_matches('.')),
+        argument => argument,
+    };
     let number = text[at + option.len()..].trim_start_matches(['=', ' ']);
     let dim = shapes.get(argument).and_then(|dims| place(number, dims));
     let message = format!("`{option}` is no option: dimensions are named, after a `_`");
     let dim = dim.map_or("D", String::as_str);
     let help = match option {
+        _ if JOINS.contains(&function) => {
+            "write `concat_{P,Q->S}(a, b)`: the dimension of each part, and that of the whole"
+                .to_owned()
+        }
         "axis" | "dim" => format!("write `{function}_{dim}({argument})`"),
         _ => format!("write `{function}_{dim}({argument})`: names align, and nothing is kept"),
     };
@@ -141,7 +159,7 @@ fn place<'d>(number: &str, dims: &'d [String]) -> Option<&'d String> {
 }
 
 /// `repeat 40 {`, `repeat L=40:`, `mesh X: 4`, `mesh (4, 2)`, `optimizer adam(lr=1e-3)`.
-pub(super) fn block(text: &str) -> Option<Habit> {
+pub(super) fn block(text: &str, shapes: &Shapes) -> Option<Habit> {
     let word = first_word(text);
     let rest = text[word.len()..].trim();
     match word {
@@ -156,7 +174,8 @@ pub(super) fn block(text: &str) -> Option<Habit> {
         }
         "repeat" if !rest.contains('=') && rest.ends_with('{') => {
             let name = rest.trim_end_matches(['{', ' ']);
-            let help = format!("write `repeat {name}=40 {{`");
+            let count = if shapes.is_dim(name) { name } else { "40" };
+            let help = format!("write `repeat {name}={count} {{`");
             Some(Habit::new(text, rest, "the number of layers is missing", "how many?", help))
         }
         "mesh" if rest.contains(':') => {

@@ -88,12 +88,31 @@ pub(super) fn power(text: &str) -> Option<Habit> {
         return Some(Habit::new(text, symbol, message, "a power", help));
     }
     let (base, exponent) = text.split_once(symbol)?;
-    let base = base.rsplit('=').next().unwrap_or(base).trim();
-    let help = if exponent.trim_start().starts_with('2') {
-        let inner = base.strip_prefix('(').and_then(|base| base.strip_suffix(')')).unwrap_or(base);
-        format!("write `square({inner})`")
-    } else {
-        "multiply: `x * x * x`, or write `exp(2.5 * log(x))`".to_owned()
+    let base = last_operand(base);
+    let inner = base.strip_prefix('(').and_then(|base| base.strip_suffix(')')).unwrap_or(base);
+    let number = exponent.trim().trim_start_matches('(').trim_end_matches(')');
+    let help = match number {
+        "2" | "2.0" => format!("write `square({inner})`"),
+        "0.5" | "1/2" => format!("write `sqrt({inner})`"),
+        "-0.5" | "-1/2" => format!("write `rsqrt({inner})`"),
+        "-1" | "-1.0" => format!("write `1 / {inner}`"),
+        _ => "multiply: `x * x * x`, or write `exp(2.5 * log(x))`".to_owned(),
     };
     Some(Habit::new(text, symbol, message, "a power", help))
+}
+
+/// The operand that a text ends with: a value, a call, or what stands in parentheses.
+fn last_operand(text: &str) -> &str {
+    let text = text.trim_end();
+    let mut depth = 0_usize;
+    let mut is_outside = |(_, c): &(usize, char)| {
+        match c {
+            ')' | ']' => depth += 1,
+            '(' | '[' => depth = depth.saturating_sub(1),
+            _ => return depth == 0 && !(c.is_alphanumeric() || matches!(c, '_' | '.' | '\'')),
+        }
+        false
+    };
+    let before = text.char_indices().rev().find(|at| is_outside(at));
+    before.map_or(text, |(at, c)| &text[at + c.len_utf8()..])
 }

@@ -220,25 +220,6 @@ impl Resolver<'_> {
         self.link_value(operation, target, span)
     }
 
-    /// `softmax(x, axis=1)`: the call with the dimension that is meant.
-    fn names_its_dims(&self, call: &Call, place: &str) -> String {
-        let function = &call.function.node;
-        let meant = call.arguments.first().and_then(|argument| match &argument.node {
-            ExprKind::Tensor { name, .. } => {
-                let &value = self.value_names.get(&name.node)?;
-                let &dim = self.values[value].dims.get(place.parse::<usize>().ok()?)?;
-                Some((&self.dims[dim].name, &name.node))
-            }
-            _ => None,
-        });
-        match meant {
-            Some((dim, value)) => {
-                format!("dimensions are named: write `{function}_{dim}({value})`")
-            }
-            None => format!("dimensions are named: write `{function}_D(x)`"),
-        }
-    }
-
     /// Reports options of a function that has none.
     pub(super) fn may_have_options(&mut self, call: &Call) -> Option<()> {
         let Some((name, number)) = call.options.first() else { return Some(()) };

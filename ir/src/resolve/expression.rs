@@ -352,7 +352,13 @@ impl Resolver<'_> {
         let is_number: Vec<bool> =
             call.arguments.iter().map(|argument| scalar(argument).is_some()).collect();
         let given = is_number.iter().filter(|is_number| **is_number).count();
-        if is_number.len() != arity || given == arity {
+        if is_number.len() == arity && given == arity {
+            let message = format!("`{name}` is a function of values, and these are numbers");
+            let diag = Diag::error(names::BAD_CALL, message, span, "a number");
+            self.error(diag.help("write the number that it comes to, as in `x / 22.6`"));
+            return true;
+        }
+        if is_number.len() != arity {
             let s = if arity == 1 { "" } else { "s" };
             let message = format!("`{name}` takes {arity} operand{s}");
             let diag = Diag::error(names::BAD_CALL, message, span, "this call");

@@ -5,9 +5,12 @@ use shardwise_grammar::ast::Call;
 
 use crate::functions::{Composite, Function, ReduceFn};
 
+/// Functions of other frameworks that are products.
+pub(super) const PRODUCTS: [&str; 6] = ["matmul", "mm", "bmm", "dot", "linear", "dot_general"];
+
 /// Functions of other frameworks, and what to write for them.
-const FUNCTIONS: [(&[&str], &str); 23] = [
-    (&["matmul", "mm", "bmm", "dot", "linear", "dot_general"], "write the product: `In *D W`"),
+const FUNCTIONS: [(&[&str], &str); 27] = [
+    (&PRODUCTS, "write the product: `In *D W`"),
     (&["einsum", "tensordot"], "write the product, with what it sums over: `In *D W`"),
     (
         &["transpose", "permute", "swapaxes", "moveaxis", "t"],
@@ -17,7 +20,7 @@ const FUNCTIONS: [(&[&str], &str); 23] = [
     (&["squeeze", "unsqueeze", "expand_dims"], "leave it out: dimensions align by name"),
     (&["expand", "broadcast_to", "repeat", "tile"], "leave it out, or write `broadcast(x)`"),
     (&["concatenate", "cat", "stack", "hstack"], "write `concat_{P,Q->S}(a, b)`"),
-    (&["embedding", "embed", "lookup"], "write `take_V(Table, Ids)`"),
+    (&["embedding", "embed", "lookup", "take", "gather"], "write `take_V(Table, Ids)`"),
     (&["where"], "write `select(mask, a, b)`"),
     (&["layer_norm", "layernorm"], "write `layernorm_D(x)`"),
     (&["rms_norm", "rmsnorm"], "write `rmsnorm_D(x)`"),
@@ -51,7 +54,20 @@ const FUNCTIONS: [(&[&str], &str); 23] = [
         "write the axes in brackets: `W[D, F_Y]`, or `W[D, F]` for a replicated value",
     ),
     (&["swiglu", "geglu", "glu"], "write the gate: `silu(In *D Wg) * (In *D Wu)`"),
-    (&["zeros", "ones", "full"], "write the number where it is used: `x + 1.0`"),
+    (
+        &["zeros", "ones", "full", "zeros_like", "ones_like"],
+        "write the number where it is used, as in `x + 1.0`, or as a value: `Z[B, D] = 0.0`",
+    ),
+    (
+        &["randn", "rand", "normal", "uniform", "random"],
+        "declare what is drawn: `input Noise[B, D]`; a plan does not depend on the numbers",
+    ),
+    (&["pow", "power"], "write `square(x)`, `x * x * x`, or `exp(2.5 * log(x))`"),
+    (
+        &["conv1d", "conv2d", "conv3d", "conv_general_dilated"],
+        "write `conv`: `shardwise docs operations`",
+    ),
+    (&["arange", "range"], "write `iota_T()`: the places along `T`"),
     (&["astype", "to"], "write `cast<f32>(x)`"),
 ];
 

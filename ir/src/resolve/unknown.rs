@@ -1,10 +1,11 @@
-//! Names that nothing declares: dtypes and values, with what was probably meant.
+//! Names that nothing declares and outputs without brackets, with what was probably meant.
 
 use shardwise_grammar::span::Name;
 
 use super::{MOST_SEARCHES, Resolver, habits};
 use crate::codes::names;
 use crate::dtype::DType;
+use crate::ids::ValueId;
 use crate::{Diag, suggest};
 
 impl Resolver<'_> {
@@ -40,6 +41,11 @@ impl Resolver<'_> {
             return diag
                 .help(format!("write `{value}`: dimensions go by name, so nothing is transposed"));
         }
+        if let Some(&dim) = self.dim_names.get(&name.node) {
+            let message = format!("`{}` is a dimension, not a value", name.node);
+            return Diag::error(names::UNKNOWN_VALUE, message, name.span, "a dimension")
+                .help(format!("write a number: its size is {}", self.dims[dim].size));
+        }
         self.searches += 1;
         let searched =
             (self.searches <= MOST_SEARCHES).then(|| self.value_names.keys().map(String::as_str));
@@ -52,5 +58,22 @@ impl Resolver<'_> {
                 name.node
             )),
         }
+    }
+    /// Reports an output without brackets, with those that it may have.
+    pub(super) fn output_needs_brackets(&mut self, value: ValueId, name: &Name) {
+        let dims = self.values[value].dims.iter().map(|&dim| self.dims[dim].name.as_str());
+        let dims: Vec<&str> = dims.collect();
+        let (whole, open) = (dims.join(", "), dims.join("_?, "));
+        let Name { node: output, span } = name;
+        let message = format!("output `{output}` has no brackets");
+        let diag = Diag::error(names::NEEDS_BRACKETS, message, *span, "how should it leave?");
+        self.error(diag.help(if dims.is_empty() {
+            format!("write `output {output}[]`")
+        } else {
+            format!(
+                "write `output {output}[{whole}]` for all of it on every device, \
+                `output {output}[{open}_?]` to leave its sharding open"
+            )
+        }));
     }
 }

@@ -1,9 +1,10 @@
 //! Messages about calls with wrong arguments, each with what to type instead.
 
 use crate::codes::names;
-use shardwise_grammar::ast::{Call, ExprKind};
+use shardwise_grammar::ast::Call;
 use shardwise_grammar::span::{Name, Span};
 
+use super::expression::scalar;
 use super::{Resolver, attention, habits, structure};
 use crate::functions::{AlongFn, Composite, Function, ReduceFn};
 use crate::{Diag, suggest};
@@ -28,24 +29,21 @@ impl Resolver<'_> {
     pub(super) fn needs_dims<T>(&mut self, name: &str, call: &Call, span: Span) -> Option<T> {
         let message =
             format!("`{name}` is written `{name}_D(x)`, with the dimensions that it goes along");
-        let argument = match &call.arguments[..] {
-            [argument] => match &argument.node {
-                ExprKind::Tensor { name, .. } => {
-                    self.value_names.get(&name.node).map(|&value| (name.node.as_str(), value))
-                }
-                _ => None,
-            },
+        let (argument, rest) = match &call.arguments[..] {
+            [argument, rest @ ..] if rest.len() < 2 => (self.value_named(argument), rest),
             _ => return self.bad_call(&message, span),
         };
-        let last = argument
-            .and_then(|(argument, value)| Some((argument, self.values[value].dims.last()?)));
-        let Some((argument, &dim)) = last else { return self.bad_call(&message, span) };
-        let help = format!(
-            "write `{name}_{}({argument})`, or another of its dimensions",
-            self.dims[dim].name
-        );
-        self.error(Diag::error(names::BAD_CALL, message, span, "this call").help(help));
-        None
+        let help = match (argument, rest) {
+            (_, [_]) if name == "max" || name == "min" => {
+                format!("write `{name}imum(a, b)` for the {name}imum of two values")
+            }
+            (Some((operand, value)), rest) => {
+                let place = rest.first().and_then(scalar);
+                self.along_place(name, operand, value, place)
+            }
+            _ => return self.bad_call(&message, span),
+        };
+        self.bad_call_with(&message, span, &help)
     }
 
     /// A call of an unknown function; its subscript may be meant as a part of the name.
@@ -88,7 +86,7 @@ impl Resolver<'_> {
         };
         let near =
             || suggest::nearest(&name, known()).map(|near| format!("did you mean `{near}`?"));
-        let near = habits::function(call).or_else(near);
+        let near = self.translated(call).or_else(|| habits::function(call)).or_else(near);
         let diag = Diag::error(
             names::UNKNOWN_FUNCTION,
             format!("`{name}` is not a known function"),
