@@ -227,6 +227,15 @@ fn an_expression_is_checked_swept_and_compared() {
 }
 
 #[test]
+fn an_expression_that_declares_is_a_program_with_semicolons_for_line_breaks() {
+    let program = "hardware tpu-v5e; mesh X=4; dim B=64, D=8; input A[B_X, D]; output A[B, D]";
+    let printed = run(&["plan", "-e", program], "");
+    assert!(text(&printed.stdout).contains("A[B, D] = AllGather_X(A[B_X, D])"));
+    let wrong = run(&["check", "-e", &program.replace("A[B_X, D]", "A[B_Z, D]")], "");
+    assert!(text(&wrong.stderr).contains("`Z` is not an axis of the mesh"));
+}
+
+#[test]
 fn every_other_command_prints_something() {
     for arguments in [
         &["hardware"][..],

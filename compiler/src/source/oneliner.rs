@@ -2,7 +2,8 @@
 //!
 //! The program is written out as text, so that everything after it (errors included) sees an
 //! ordinary source: the options become declarations, every bracketed operand an `input`, the target
-//! the output.
+//! the output. Statements are separated by `;`. Where some of them declare, they are a program as
+//! they stand.
 
 use std::fmt::Write as _;
 
@@ -45,15 +46,15 @@ pub fn program(expression: &str, setting: &Setting) -> String {
     }
     let lines: String = expression.split(';').map(|line| line.trim().to_owned() + "\n").collect();
     let (file, errors) = shardwise_grammar::parse(&lines);
-    if !errors.is_empty() {
-        // The errors will be reported in these lines.
-        return out + &lines;
-    }
-    let definitions = file.statements.iter().filter_map(|statement| match &statement.node {
-        Statement::Define(definition) => Some(definition),
+    let definitions = file.statements.iter().map(|statement| match &statement.node {
+        Statement::Define(definition) => Some(definition.clone()),
         _ => None,
     });
-    let mut definitions: Vec<Definition> = definitions.cloned().collect();
+    let definitions: Option<Vec<Definition>> = definitions.collect();
+    let Some(mut definitions) = definitions.filter(|_| errors.is_empty()) else {
+        // Lines of a program, complete as they are, or with errors that are reported in them.
+        return out + &lines;
+    };
     let mut known: Vec<String> = Vec::new();
     for definition in &mut definitions {
         declare(&mut definition.value, &mut known, &mut out);

@@ -82,6 +82,10 @@ impl Unread {
                 _ => file.lost.names.extend(names(pair.into_inner())),
             }
         }
+        for joined in faulty.text.split(';').skip(1).map(str::trim).filter(|text| !text.is_empty())
+        {
+            self.misspelt(file, joined);
+        }
     }
 
     /// A statement that begins with no keyword, though perhaps with something like one.
