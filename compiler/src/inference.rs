@@ -294,7 +294,7 @@ fn granule(program: &Program, serving: &Serving) -> u64 {
             .filter(|value| value.is_declared())
             .filter_map(|value| Some((value, value.declared_sharding.as_ref()?)));
         let split = declared_shardings.filter_map(|(value, declared)| {
-            declared.dims[value.dims.iter().position(|&other| other == dim)?].as_ref()
+            Some(declared.dims[value.dims.iter().position(|&other| other == dim)?].named())
         });
         split
             .map(|axes| local_shape::parts(&program.mesh, axes))

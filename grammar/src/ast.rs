@@ -181,8 +181,20 @@ pub enum Subscript {
     Whole,
     /// `_?`: open.
     Open,
+    /// `_{X,?}`: these axes first, more of them open.
+    First(Vec<Name>),
     /// `_X`, `_XY` (one word, to be split by `ir` into declared axes) or `_{X,Y}` (several words).
     Axes(Vec<Name>),
+}
+
+impl Subscript {
+    /// The axes that are written.
+    pub fn axes(&self) -> &[Name] {
+        match self {
+            Self::First(axes) | Self::Axes(axes) => axes,
+            Self::Whole | Self::Open => &[],
+        }
+    }
 }
 
 /// `{U_XY}`, `{U.X}`, `{max_X}`.

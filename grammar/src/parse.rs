@@ -373,7 +373,9 @@ impl Reader<'_> {
         if pair.clone().into_inner().any(|p| p.as_rule() == Rule::open) {
             return Subscript::Open;
         }
-        Subscript::Axes(self.words(pair))
+        let is_first = pair.clone().into_inner().any(|p| p.as_rule() == Rule::first);
+        let words = self.words(pair);
+        if is_first { Subscript::First(words) } else { Subscript::Axes(words) }
     }
 
     fn words(self, pair: Pair<'_, Rule>) -> Vec<Name> {

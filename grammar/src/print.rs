@@ -144,11 +144,12 @@ fn unreduced_use(unreduced: &UnreducedUse) -> String {
     format!(" {{{}_{}}}", unreduced.kind.node, comma(&unreduced.axes))
 }
 
-/// `B_X`, `D_{data,model}`, `F_?`.
+/// `B_X`, `D_{data,model}`, `F_?`, `B_{X,?}`.
 pub fn dim_use(dim: &DimUse) -> String {
     match &dim.subscript {
         Subscript::Whole => dim.name.node.clone(),
         Subscript::Open => format!("{}_?", dim.name.node),
+        Subscript::First(axes) => format!("{}_{{{},?}}", dim.name.node, comma(axes)),
         Subscript::Axes(axes) => format!("{}_{}", dim.name.node, words(axes)),
     }
 }

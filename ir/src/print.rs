@@ -19,7 +19,7 @@ use crate::program::{
     Backward, CollectiveKind, Dim, MapForm, Mode, Op, OpKind, Operand, Output, Phase, Program,
 };
 use crate::rearrange::Rearrange;
-use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
+use crate::sharding::{AxisRef, DimPin, Pin, Sharding};
 
 use blocks::Place;
 use plan::{fusion, moves_on};
@@ -59,30 +59,24 @@ impl<'a> Printer<'a> {
 
     /// `[B_X, D] {U_Y}`: a sharding of a value that has `dims`.
     pub fn sharding(self, dims: &[DimId], sharding: &Sharding) -> String {
-        let lists = sharding.dims.iter().map(|axes| Some(axes.as_slice()));
-        self.brackets(dims, lists, &sharding.unreduced)
+        self.pin(dims, &sharding.clone().into())
     }
 
     /// `[B_X, F_?]`: what an author wrote.
     pub fn pin(self, dims: &[DimId], pin: &Pin) -> String {
-        self.brackets(dims, pin.dims.iter().map(Option::as_deref), &pin.unreduced)
-    }
-
-    fn brackets<'s>(
-        self,
-        dims: &[DimId],
-        lists: impl Iterator<Item = Option<&'s [AxisRef]>>,
-        unreduced: &Unreduced,
-    ) -> String {
-        let dims: Vec<String> = dims
-            .iter()
-            .zip(lists)
-            .map(|(&dim, axes)| match axes {
-                None => format!("{}_?", self.dim_name(dim)),
-                Some([]) => self.dim_name(dim).to_owned(),
-                Some(axes) => format!("{}_{}", self.dim_name(dim), self.subscript(axes)),
-            })
-            .collect();
+        let dim = |(&dim, pin): (&DimId, &DimPin)| {
+            let name = self.dim_name(dim);
+            match pin {
+                DimPin::Exactly(axes) if axes.is_empty() => name.to_owned(),
+                DimPin::Exactly(axes) => format!("{name}_{}", self.subscript(axes)),
+                DimPin::First(axes) if axes.is_empty() => format!("{name}_?"),
+                DimPin::First(axes) => {
+                    format!("{name}_{{{},?}}", axis_list(&self.program.mesh, axes))
+                }
+            }
+        };
+        let dims: Vec<String> = dims.iter().zip(&pin.dims).map(dim).collect();
+        let unreduced = &pin.unreduced;
         let pending = if unreduced.is_empty() {
             String::new()
         } else {

@@ -136,7 +136,7 @@ module.exports = grammar({
     // Shardings
     _layout: ($) => prec.right(seq($.layout, repeat($.unreduced))),
     layout: ($) => seq("[", optional(bracketed($.sharded_dimension)), "]"),
-    // With its axes, which may be part of the word: `B`, `B_X`, `B_{X,Y}`, `B_?`.
+    // With its axes, which may be part of the word: `B`, `B_X`, `B_{X,Y}`, `B_?`, `B_{X,?}`.
     sharded_dimension: ($) =>
       choice(
         $.identifier,
@@ -146,7 +146,12 @@ module.exports = grammar({
     unknown: () => token.immediate("?"),
     _immediate_axes: ($) => seq(token.immediate("{"), $._axes_in_braces),
     _axes_in_braces: ($) =>
-      seq(separated($.axis, choice(",", "->", "→")), optional(","), $._close_brace),
+      seq(
+        separated($.axis, choice(",", "->", "→")),
+        optional(seq(",", alias("?", $.unknown))),
+        optional(","),
+        $._close_brace,
+      ),
     axes: ($) => seq("{", $._axes_in_braces),
     unreduced: ($) => seq($._open_brace, $.reduction, $._pending, $._close_brace),
     reduction: () => /(U|sum|max|min)[_.]?/,

@@ -14,7 +14,7 @@ use shardwise_ir::plan::{Collective, Materialization, Plan, Step, StepKind};
 use shardwise_ir::print;
 use shardwise_ir::program::{CollectiveKind, MapForm, Op, OpKind, Program, Value};
 use shardwise_ir::rearrange::Rearrange;
-use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Sharding};
+use shardwise_ir::sharding::{AxisRef, DimPin, Pin, Sharding};
 use shardwise_ir::unroll::Stage;
 
 use super::devices::{Blocks, Devices, Extent};
@@ -355,10 +355,15 @@ impl<'a> Run<'a> {
                     .iter()
                     .position(|&d| own.dims[d].name == program.dims[dim].name)
             };
-            let dim = |(&dim, axes): (&DimId, &Option<AxisList>)| {
-                axes.as_ref().is_none_or(|axes| {
-                    place(dim).is_some_and(|place| alike(&held.sharding.dims[place], axes))
-                })
+            let dim = |(&dim, pin): (&DimId, &DimPin)| {
+                let first = pin.named();
+                pin.is_open()
+                    || place(dim).is_some_and(|place| {
+                        let axes = &held.sharding.dims[place];
+                        let of_pin = axes.len().min(first.len());
+                        let written = if pin.exact().is_some() { axes } else { &axes[..of_pin] };
+                        alike(written, first)
+                    })
             };
             let pending = &held.sharding.unreduced;
             asked.dims.iter().zip(&pin.dims).all(dim)

@@ -147,7 +147,7 @@ fn asked(program: &Program, dim: DimId) -> u64 {
     let outputs = program.outputs.iter().map(|output| (output.value, &output.pin));
     let split = |(value, pin): (ValueId, &Pin)| {
         let position = program.values[value].dims.iter().position(|&other| other == dim)?;
-        let axes = pin.dims.get(position)?.as_ref()?;
+        let axes = pin.dims.get(position)?.named();
         Some(axes.iter().fold(1_u64, |n, axis| n.saturating_mul(axis.size(&program.mesh))))
     };
     declared_shardings.chain(uses).chain(outputs).filter_map(split).fold(1, common)

@@ -1,7 +1,7 @@
 //! The axes that the statements of a program name, found in its syntax: a program without a mesh
 //! cannot be resolved yet.
 
-use shardwise_grammar::ast::{Definition, Expr, ExprKind, Layout, StateOver, Statement, Subscript};
+use shardwise_grammar::ast::{Definition, Expr, ExprKind, Layout, StateOver, Statement};
 use shardwise_grammar::span::Name;
 
 /// The words that may be axes.
@@ -34,9 +34,7 @@ fn in_definition(of: &Definition, add: &mut impl FnMut(&[Name])) {
 
 fn in_layout(layout: &Layout, add: &mut impl FnMut(&[Name])) {
     for dim in &layout.dims {
-        if let Subscript::Axes(axes) = &dim.subscript {
-            add(axes);
-        }
+        add(dim.subscript.axes());
     }
     layout.unreduced.iter().for_each(|of| add(&of.axes));
 }

@@ -414,7 +414,7 @@ impl<'s> Template<'s> {
 
     fn open(&self, tensor: &mut TensorDecl) {
         let Some(layout) = &mut tensor.layout else { return };
-        let is_pinned = layout.dims.iter().any(|dim| matches!(dim.subscript, Subscript::Axes(_)));
+        let is_pinned = layout.dims.iter().any(|dim| !dim.subscript.axes().is_empty());
         if self.free || !is_pinned && layout.unreduced.is_empty() {
             layout.dims.iter_mut().for_each(|dim| dim.subscript = Subscript::Open);
             layout.unreduced.clear();

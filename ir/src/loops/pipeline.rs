@@ -20,7 +20,7 @@ use crate::codes::pipeline as codes;
 use crate::ids::{AxisId, DimId, RepeatId, ValueId};
 use crate::program::{Blocks, MapFn, MapForm, Op, OpKind, Program};
 use crate::rearrange::{Rearrange, Window};
-use crate::sharding::{AxisRef, Pin};
+use crate::sharding::{AxisRef, DimPin, Pin};
 pub use crate::stages::{Schedule, Stages};
 use crate::unroll::is_loop_exit;
 
@@ -216,8 +216,7 @@ impl Check<'_> {
             pin.as_ref().is_some_and(|pin| {
                 pin.dims
                     .iter()
-                    .flatten()
-                    .flatten()
+                    .flat_map(DimPin::named)
                     .chain(pin.unreduced.axes())
                     .any(|&used| used == axis)
             })
@@ -259,7 +258,7 @@ impl Check<'_> {
         };
         let uneven = |value: ValueId, pin: &Option<Pin>| {
             let dims = program.values[value].dims.iter().zip(pin.iter().flat_map(|pin| &pin.dims));
-            let mut split = dims.filter_map(|(&dim, axes)| Some((dim, parts(axes.as_ref()?))));
+            let mut split = dims.map(|(&dim, pin)| (dim, parts(pin.named())));
             split.find(|&(dim, parts)| {
                 !program.dims[dim].pad && !program.size_in(Some(block), dim).is_multiple_of(parts)
             })

@@ -83,7 +83,7 @@ impl Resolver<'_> {
         let written = [operand, definition.target.layout.as_ref()].into_iter().flatten();
         let in_brackets = written.flat_map(|layout| {
             let split = layout.dims.iter().filter_map(|dim| match &dim.subscript {
-                ast::Subscript::Axes(words) => Some(words),
+                ast::Subscript::Axes(words) | ast::Subscript::First(words) => Some(words),
                 ast::Subscript::Whole | ast::Subscript::Open => None,
             });
             split.chain(layout.unreduced.iter().map(|unreduced| &unreduced.axes)).flatten()

@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::ids::{DimId, ValueId};
 use crate::program::{CollectiveKind, KernelPart, Mode, Op, OpKind, Operand, Share, Value};
 use crate::shape;
-use crate::sharding::{Pin, Unreduced};
+use crate::sharding::Pin;
 
 /// The content of a left side.
 pub(super) struct Target {
@@ -187,7 +187,7 @@ impl Resolver<'_> {
         let inferred = shape::dtype(&operation.kind, &dtypes);
         // What redefines a carried value has its order of dimensions, which has to be printed.
         let is_reordered = dims != operation.dims && self.entering(&target.name.node).is_some();
-        let open = || Pin { dims: vec![None; dims.len()], unreduced: Unreduced::default() };
+        let open = || Pin::open(dims.len());
         let pin = match target.written {
             Some((_, pin, _)) => Some(pin),
             None => is_reordered.then(open),

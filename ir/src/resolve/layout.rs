@@ -7,7 +7,7 @@ use shardwise_grammar::span::{Name, Span};
 use super::Resolver;
 use crate::ids::{AxisId, DimId, ValueId};
 use crate::program::{Dim, OpKind, Value};
-use crate::sharding::{AxisList, AxisRef, Pin, Reduction, Unreduced};
+use crate::sharding::{AxisList, AxisRef, DimPin, Pin, Reduction, Unreduced};
 use crate::{Diag, suggest};
 
 /// The largest number of dimensions of a value, which bounds all work per dimension.
@@ -168,20 +168,21 @@ impl Resolver<'_> {
             return None;
         }
         let mut dims = Vec::new();
-        let mut lists = Vec::new();
+        let mut pins = Vec::new();
         let mut complete = true;
         for written in &layout.dims {
             let dim = self.dim(&written.name);
             let axes = match &written.subscript {
-                Subscript::Whole => Some(Some(AxisList::new())),
-                Subscript::Open => Some(None),
-                Subscript::Axes(words) => self.axis_words(words).map(Some),
+                Subscript::Whole => Some(DimPin::Exactly(AxisList::new())),
+                Subscript::Open => Some(DimPin::open()),
+                Subscript::First(words) => self.axis_words(words).map(DimPin::First),
+                Subscript::Axes(words) => self.axis_words(words).map(DimPin::Exactly),
             };
             match (dim, axes) {
-                (Some(dim), Some(axes)) if !dims.contains(&dim) => {
-                    complete &= axes.as_ref().is_none_or(|axes| self.divides(dim, axes, written));
+                (Some(dim), Some(pin)) if !dims.contains(&dim) => {
+                    complete &= self.divides(dim, pin.named(), written);
                     dims.push(dim);
-                    lists.push(axes);
+                    pins.push(pin);
                 }
                 (Some(_), Some(_)) => {
                     let message = format!("dimension `{}` stands twice", written.name.node);
@@ -199,7 +200,7 @@ impl Resolver<'_> {
             }
         }
         let unreduced = self.unreduced(layout);
-        let pin = Pin { dims: lists, unreduced: unreduced? };
+        let pin = Pin { dims: pins, unreduced: unreduced? };
         (complete && self.axes_once(&pin, layout)).then(|| (dims, self.splitting(pin)))
     }
 
@@ -214,7 +215,7 @@ impl Resolver<'_> {
             pin.unreduced.axes().iter().copied().filter(|axis| axis.size(&self.mesh) > 1),
         );
         Pin {
-            dims: pin.dims.iter().map(|axes| axes.as_ref().map(only_splitting)).collect(),
+            dims: pin.dims.iter().map(|pin| pin.with(only_splitting(pin.named()))).collect(),
             unreduced,
         }
     }
@@ -246,10 +247,11 @@ impl Resolver<'_> {
 
     fn axes_once(&mut self, pin: &Pin, layout: &Layout) -> bool {
         let mut used: Vec<(AxisRef, Span)> = Vec::new();
-        let dims =
-            pin.dims.iter().zip(&layout.dims).flat_map(|(axes, written)| {
-                axes.iter().flatten().map(|&axis| (axis, written.span))
-            });
+        let dims = pin
+            .dims
+            .iter()
+            .zip(&layout.dims)
+            .flat_map(|(pin, written)| pin.named().iter().map(|&axis| (axis, written.span)));
         let braces = layout
             .unreduced
             .iter()

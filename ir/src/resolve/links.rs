@@ -10,7 +10,7 @@ use shardwise_grammar::span::{Name, Span};
 
 use super::Resolver;
 use super::define::{Operation, Target};
-use crate::ids::{RepeatId, ValueId};
+use crate::ids::{DimId, RepeatId, ValueId};
 use crate::program::{Op, OpKind, Operand};
 
 /// What an operation reads, and its block.
@@ -25,13 +25,24 @@ impl Resolver<'_> {
         target: Option<&Target>,
         span: Span,
     ) -> Option<Operand> {
+        self.link_value_of(operation, None, target, span)
+    }
+
+    /// The same of an operation that does not say itself which dimensions its result has.
+    pub(super) fn link_value_of(
+        &mut self,
+        operation: Operation,
+        dims: Option<Vec<DimId>>,
+        target: Option<&Target>,
+        span: Span,
+    ) -> Option<Operand> {
         let place = (operation.operands.iter().map(|of| of.value).collect(), self.inside());
         if let Some(value) = self.computed_before(&operation, &place) {
             return Some(Operand { value, pin: None, span });
         }
         let base = target.map_or("t", |target| target.name.node.as_str());
         let name = Name::new(self.link_name(base), span);
-        let target = Target { name, dtype: None, written: None, wished: None };
+        let target = Target { name, dtype: None, written: None, wished: dims };
         let value = self.finish_operation(operation, target, span)?;
         self.parts.entry(place).or_default().push(self.ops.last_idx());
         Some(Operand { value, pin: None, span })

@@ -21,7 +21,7 @@ use super::define::Target;
 use crate::blocks::MOST_NESTED;
 use crate::ids::{RepeatId, ValueId};
 use crate::program::{Blocks, MapForm, Mode, Operand, Output, Repeat, Scan, Value};
-use crate::sharding::{Pin, Unreduced};
+use crate::sharding::Pin;
 use crate::{Diag, Severity};
 
 /// A block that is open.
@@ -378,7 +378,7 @@ impl Resolver<'_> {
                 same dtype"
             )));
         } else {
-            let open = Pin { dims: vec![None; after.dims.len()], unreduced: Unreduced::default() };
+            let open = Pin::open(after.dims.len());
             self.outputs.push(Output {
                 value: given,
                 pin: pin.unwrap_or(open),

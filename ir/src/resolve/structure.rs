@@ -14,7 +14,7 @@ use super::expression::scalar;
 use crate::Diag;
 use crate::ids::DimId;
 use crate::program::{Dim, Fill, MapForm, OpKind, Operand};
-use crate::rearrange::{Composite, Rearrange, Roll, Route, Window, regroup};
+use crate::rearrange::{Composite, Rearrange, Roll, Route, Window, regroup, regroup_by_factors};
 
 /// The calls of this module, for suggestions of similar names.
 pub(super) const NAMES: [&str; 23] = [
@@ -249,6 +249,12 @@ impl Resolver<'_> {
         let old = self.values[operand.value].dims.clone();
         if let Some(groups) = regroup(&self.dims, &old, &new) {
             return Some(self.plain(OpKind::Rearrange(Rearrange::Reshape(groups)), vec![operand]));
+        }
+        if let Some((factors, [split, merged])) = regroup_by_factors(&self.dims, &old, &new) {
+            self.may_be_several(span, "write the split and the merge")?;
+            let split = self.plain(OpKind::Rearrange(Rearrange::Reshape(split)), vec![operand]);
+            let factors = self.link_value_of(split, Some(factors), target, span)?;
+            return Some(self.plain(OpKind::Rearrange(Rearrange::Reshape(merged)), vec![factors]));
         }
         let message = format!(
             "[{}] and [{}] do not have the same factors",

@@ -255,6 +255,22 @@ pub fn regroup(dims: &IndexVec<DimId, Dim>, from: &[DimId], to: &[DimId]) -> Opt
     to.is_empty().then_some(groups)
 }
 
+/// The factors that lie between two lists of dimensions, and the groups of the reshapes to them and
+/// from them: `[P, C]` with `P=A*B` becomes `[A, Q]` with `Q=B*C` by way of `[A, B, C]`. `None`
+/// where their factors are not the same, or one would stand twice.
+pub fn regroup_by_factors(
+    dims: &IndexVec<DimId, Dim>,
+    from: &[DimId],
+    to: &[DimId],
+) -> Option<(Vec<DimId>, [Vec<Regroup>; 2])> {
+    let parts = |&dim: &DimId| if to.contains(&dim) { vec![dim] } else { atoms(dims, dim) };
+    let factors: Vec<DimId> = from.iter().flat_map(parts).collect();
+    let once = (1..factors.len()).all(|place| !factors[..place].contains(&factors[place]));
+    let groups = once.then(|| [regroup(dims, from, &factors), regroup(dims, &factors, to)])?;
+    let [Some(split), Some(merged)] = groups else { return None };
+    Some((factors, [split, merged]))
+}
+
 /// Those of `among` whose factors are `whole`, in its order.
 fn parts(dims: &IndexVec<DimId, Dim>, among: &[DimId], whole: &[DimId]) -> Option<Vec<DimId>> {
     let mut left = whole;

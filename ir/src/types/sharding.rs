@@ -122,36 +122,93 @@ impl Sharding {
     }
 }
 
+/// What an author wrote of the axes of one dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DimPin {
+    /// `B_X`, `D`: these axes.
+    Exactly(AxisList),
+    /// `F_?`, `B_{X,?}`: these axes first, the search's choice after them.
+    First(AxisList),
+}
+
+impl DimPin {
+    /// `F_?`.
+    pub fn open() -> Self {
+        Self::First(AxisList::new())
+    }
+
+    /// Whether no axis is written.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::First(axes) if axes.is_empty())
+    }
+
+    /// Whether a dimension that is split over `axes` is as written.
+    pub fn accepts(&self, axes: &AxisList) -> bool {
+        match self {
+            Self::Exactly(all) => all == axes,
+            Self::First(first) => axes.starts_with(first),
+        }
+    }
+
+    /// All axes of the dimension, where nothing is open.
+    pub fn exact(&self) -> Option<&AxisList> {
+        match self {
+            Self::Exactly(axes) => Some(axes),
+            Self::First(_) => None,
+        }
+    }
+
+    /// The axes that are written: all of them, or the first.
+    pub fn named(&self) -> &AxisList {
+        match self {
+            Self::Exactly(axes) | Self::First(axes) => axes,
+        }
+    }
+
+    /// The same with other axes.
+    #[must_use]
+    pub fn with(&self, axes: AxisList) -> Self {
+        match self {
+            Self::Exactly(_) => Self::Exactly(axes),
+            Self::First(_) => Self::First(axes),
+        }
+    }
+}
+
 /// What an author wrote in brackets: a sharding that may leave dimensions open (`F_?`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {
-    /// For each dimension its axes, or `None` where open.
-    pub dims: Vec<Option<AxisList>>,
+    /// For each dimension what is written of its axes.
+    pub dims: Vec<DimPin>,
     /// The pending reduction.
     pub unreduced: Unreduced,
 }
 
 impl Pin {
+    /// `[B_?, D_?]`: all of `rank` dimensions open, and nothing pending.
+    pub fn open(rank: usize) -> Self {
+        Self { dims: vec![DimPin::open(); rank], unreduced: Unreduced::default() }
+    }
+
     /// Whether `sharding` is what was written.
     pub fn accepts(&self, sharding: &Sharding) -> bool {
         self.unreduced == sharding.unreduced
             && self.dims.len() == sharding.dims.len()
-            && self
-                .dims
-                .iter()
-                .zip(&sharding.dims)
-                .all(|(pin, axes)| pin.as_ref().is_none_or(|pin| pin == axes))
+            && self.dims.iter().zip(&sharding.dims).all(|(pin, axes)| pin.accepts(axes))
     }
 
     /// The one sharding it accepts, if nothing is open.
     pub fn exact(&self) -> Option<Sharding> {
-        let dims = self.dims.iter().cloned().collect::<Option<_>>()?;
+        let dims = self.dims.iter().map(|pin| pin.exact().cloned()).collect::<Option<_>>()?;
         Some(Sharding { dims, unreduced: self.unreduced.clone() })
     }
 }
 
 impl From<Sharding> for Pin {
     fn from(sharding: Sharding) -> Self {
-        Self { dims: sharding.dims.into_iter().map(Some).collect(), unreduced: sharding.unreduced }
+        Self {
+            dims: sharding.dims.into_iter().map(DimPin::Exactly).collect(),
+            unreduced: sharding.unreduced,
+        }
     }
 }

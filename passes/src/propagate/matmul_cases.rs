@@ -101,8 +101,11 @@ fn align(program: &Program, op: &Op, targets: &mut [Sharding]) {
 /// Slices operands that are unsharded along kept indices so that the result is sharded as `wanted`,
 /// where the axes are free.
 pub(crate) fn slice_for(program: &Program, op: &Op, targets: &mut [Sharding], wanted: &Pin) {
-    for (&index, axes) in program.values[op.result].dims.iter().zip(&wanted.dims) {
-        let Some(axes) = axes.as_ref().filter(|axes| !axes.is_empty()) else { continue };
+    for (&index, pin) in program.values[op.result].dims.iter().zip(&wanted.dims) {
+        let axes = pin.named();
+        if axes.is_empty() {
+            continue;
+        }
         let place = |k: usize| {
             program.values[op.operands[k].value].dims.iter().position(|&dim| dim == index)
         };
@@ -250,8 +253,8 @@ impl Product<'_> {
     fn keeps(&self, conflict: &AxisConflict, operand: usize) -> bool {
         let result = &self.tables.program.values[self.op.result].dims;
         let position = result.iter().position(|&dim| dim == conflict.index[operand]);
-        let wanted = position.and_then(|position| self.wanted?.dims.get(position)?.as_ref());
-        wanted.is_some_and(|axes| axes.contains(&conflict.axis))
+        let wanted = position.and_then(|position| self.wanted?.dims.get(position));
+        wanted.is_some_and(|pin| pin.named().contains(&conflict.axis))
     }
 
     fn price(
@@ -297,10 +300,11 @@ pub(crate) fn reduce_pending(
     let mut steps = Vec::new();
     let mut at = from.clone();
     let mut gone = AxisList::new();
-    for (position, list) in wanted.iter().flat_map(|pin| pin.dims.iter().enumerate()) {
-        let Some(list) = list.as_ref().filter(|list| list.starts_with(&at.dims[position])) else {
+    for (position, pin) in wanted.iter().flat_map(|pin| pin.dims.iter().enumerate()) {
+        let list = pin.named();
+        if !list.starts_with(&at.dims[position]) {
             continue;
-        };
+        }
         let next = list[at.dims[position].len()..]
             .iter()
             .copied()

@@ -49,7 +49,7 @@ use shardwise_ir::dataflow::{Analyzed, Dataflow, Direction};
 use shardwise_ir::functions::Function;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Backward, MapFn, MapForm, Op, OpKind, Output, Program, Value};
-use shardwise_ir::sharding::{Pin, Unreduced};
+use shardwise_ir::sharding::{DimPin, Pin, Unreduced};
 
 use crate::training::microbatches::{self, Batch, MicrobatchFault};
 
@@ -298,7 +298,8 @@ impl Classes {
                 &program.values[self.face(owner)].dims,
             );
             let dims = to.iter().map(|dim| {
-                from.iter().position(|d| d == dim).and_then(|position| pin.dims[position].clone())
+                let position = from.iter().position(|d| d == dim);
+                position.map_or_else(DimPin::open, |position| pin.dims[position].clone())
             });
             shardings[self.face(owner).index()]
                 .get_or_insert(Pin { dims: dims.collect(), unreduced: Unreduced::default() });

@@ -46,7 +46,7 @@ use shardwise_ir::program::{
     KernelPart, MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, Share, Value,
 };
 use shardwise_ir::shape;
-use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Unreduced};
+use shardwise_ir::sharding::{AxisList, AxisRef, DimPin, Pin};
 use shardwise_ir::{renumber, sparse};
 
 use crate::layouts::local_shape;
@@ -207,13 +207,10 @@ impl UpdateEmitter {
 
     /// The sharding of the state of `param`.
     fn state_sharding(&self, param: &Value) -> Pin {
-        let of = param
-            .declared_sharding
-            .clone()
-            .unwrap_or(Pin { dims: vec![None; param.dims.len()], unreduced: Unreduced::default() });
+        let of = param.declared_sharding.clone().unwrap_or_else(|| Pin::open(param.dims.len()));
         match &self.optimizer.over {
             StateOver::Parameter => of,
-            StateOver::Open => Pin { dims: vec![None; param.dims.len()], ..of },
+            StateOver::Open => Pin { dims: vec![DimPin::open(); param.dims.len()], ..of },
             StateOver::Axes(axes) => {
                 axes.iter().fold(of, |pin, &axis| self.split(&param.dims, pin, axis))
             }
@@ -223,7 +220,7 @@ impl UpdateEmitter {
     /// `pin` with `axis` appended to the dimension with the largest blocks among those that it
     /// divides; unchanged where there is none.
     fn split(&self, dims: &[DimId], mut pin: Pin, axis: AxisRef) -> Pin {
-        if pin.dims.iter().flatten().any(|axes| axes.contains(&axis)) {
+        if pin.dims.iter().any(|pin| pin.named().contains(&axis)) {
             return pin;
         }
         let mesh = &self.program.mesh;
@@ -233,14 +230,14 @@ impl UpdateEmitter {
                 / axes.iter().fold(1, |n: u64, axis| n.saturating_mul(axis.size(mesh)))
         };
         let candidates =
-            pin.dims.iter().enumerate().filter_map(|(place, axes)| Some((place, axes.as_ref()?)));
+            pin.dims.iter().enumerate().filter_map(|(place, pin)| Some((place, pin.exact()?)));
         let fitting = candidates.filter(|(place, axes)| {
             local_shape::divides(&self.program, None, dims[*place], &appended(axes))
         });
         let largest =
             fitting.map(|(place, axes)| (block(place, axes), std::cmp::Reverse(place))).max();
         if let Some((_, std::cmp::Reverse(place))) = largest
-            && let Some(axes) = &mut pin.dims[place]
+            && let DimPin::Exactly(axes) = &mut pin.dims[place]
         {
             axes.push(axis);
         }

@@ -37,7 +37,7 @@ pub(super) fn shardings(document: &Document, planned: &Planned) -> Vec<Hint> {
 }
 
 fn is_open(layout: &Layout) -> bool {
-    layout.dims.iter().any(|dim| dim.subscript == Subscript::Open)
+    layout.dims.iter().any(|dim| matches!(dim.subscript, Subscript::Open | Subscript::First(_)))
 }
 
 /// The tensors that a statement declares or defines.

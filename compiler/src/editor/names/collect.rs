@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use shardwise_grammar::ast::{
     Assertion, Backward, Call, Definition, Expr, ExprKind, File, Layout, Pipeline, Repeat, Role,
-    SizeExpr, SizeFactor, StateOver, Statement, Subscript, TensorDecl,
+    SizeExpr, SizeFactor, StateOver, Statement, TensorDecl,
 };
 use shardwise_grammar::span::Name;
 use shardwise_ir::Span;
@@ -255,9 +255,7 @@ impl Collector {
         let Some(layout) = layout else { return };
         for dim in &layout.dims {
             self.dim(&dim.name);
-            if let Subscript::Axes(words) = &dim.subscript {
-                self.axes(words);
-            }
+            self.axes(dim.subscript.axes());
         }
         self.axes(layout.unreduced.iter().flat_map(|it| &it.axes));
     }

@@ -10,7 +10,7 @@ use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::StepKind;
 use shardwise_ir::print;
 use shardwise_ir::program::{CollectiveKind, OpKind, Program};
-use shardwise_ir::sharding::{AxisList, Pin};
+use shardwise_ir::sharding::{DimPin, Pin};
 
 use super::late_reductions::late_values;
 use super::program::{is_reduced_over, is_worth_reporting};
@@ -57,13 +57,13 @@ impl Site {
     }
 }
 
-fn is_whole(axes: Option<&AxisList>) -> bool {
-    axes.is_some_and(|axes| axes.is_empty())
+fn is_whole(pin: &DimPin) -> bool {
+    pin.exact().is_some_and(|axes| axes.is_empty())
 }
 
 fn open(pin: &mut Pin) {
-    for axes in pin.dims.iter_mut().filter(|axes| is_whole(axes.as_ref())) {
-        *axes = None;
+    for dim in pin.dims.iter_mut().filter(|dim| is_whole(dim)) {
+        *dim = DimPin::open();
     }
 }
 
@@ -93,9 +93,7 @@ fn find(context: &LintContext<'_>) -> Vec<Pinned> {
         let value = site.value(program);
         moved.contains(&value)
             && !late.contains(&value)
-            && site
-                .pin(program)
-                .is_some_and(|pin| pin.dims.iter().any(|axes| is_whole(axes.as_ref())))
+            && site.pin(program).is_some_and(|pin| pin.dims.iter().any(is_whole))
     };
     sites.filter(pays).filter_map(|site| judge(context, site)).collect()
 }
@@ -141,11 +139,8 @@ fn pinned_by(context: &LintContext<'_>, value: ValueId, pin: &Pin, saving: &Savi
     {
         return PinnedBy::AllReduce;
     }
-    let whole = context.program.values[value]
-        .dims
-        .iter()
-        .zip(&pin.dims)
-        .filter(|(_, axes)| is_whole(axes.as_ref()));
+    let whole =
+        context.program.values[value].dims.iter().zip(&pin.dims).filter(|(_, pin)| is_whole(pin));
     let reduced =
         whole.map(|(&dim, _)| dim).find(|&dim| is_reduced_over(context.program, value, dim));
     reduced

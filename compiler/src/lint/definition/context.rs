@@ -15,7 +15,7 @@ use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::plan::{Materialization, Step, StepKind};
 use shardwise_ir::program::{Mode, Op, Program};
-use shardwise_ir::sharding::AxisRef;
+use shardwise_ir::sharding::{AxisRef, DimPin};
 use shardwise_passes::Tables;
 
 use super::allow::Allow;
@@ -289,7 +289,7 @@ fn named_axes(program: &Program) -> BTreeSet<AxisRef> {
     });
     let outputs = program.outputs.iter().map(|output| &output.pin);
     let all = pins.chain(statements).chain(outputs);
-    all.flat_map(|pin| pin.unreduced.axes().iter().chain(pin.dims.iter().flatten().flatten()))
+    all.flat_map(|pin| pin.unreduced.axes().iter().chain(pin.dims.iter().flat_map(DimPin::named)))
         .copied()
         .collect()
 }

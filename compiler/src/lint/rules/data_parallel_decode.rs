@@ -8,7 +8,7 @@ use shardwise_ir::ids::{AxisId, OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::print;
 use shardwise_ir::program::{OpKind, Program};
-use shardwise_ir::sharding::{AxisRef, Pin};
+use shardwise_ir::sharding::{AxisRef, DimPin, Pin};
 
 use crate::display::{and_list, units};
 use crate::lint::analysis::program::{is_decode, is_worth_reporting};
@@ -107,7 +107,7 @@ fn leave_open(program: &mut Program, read: &[(OpId, ValueId)]) {
 }
 
 fn open(pin: &mut Option<Pin>) {
-    pin.iter_mut().flat_map(|pin| &mut pin.dims).for_each(|axes| *axes = None);
+    pin.iter_mut().flat_map(|pin| &mut pin.dims).for_each(|pin| *pin = DimPin::open());
 }
 
 /// The statement and its weight, if the other operand is split over `axis` and the weight is not.

@@ -102,7 +102,7 @@ fn ways(program: &Program) -> Vec<AxisId> {
                     .iter()
                     .zip(value.declared_sharding.iter().flat_map(|declared| &declared.dims));
                 dims.filter(|(dim, _)| weights || batch.contains(dim))
-                    .any(|(_, axes)| uses(axes.iter().flatten(), axis))
+                    .any(|(_, pin)| uses(pin.named().iter(), axis))
             })
     };
     program

@@ -8,7 +8,7 @@ use shardwise_ir::ids::{AxisId, OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::print;
 use shardwise_ir::program::{OpKind, Program};
-use shardwise_ir::sharding::{AxisRef, Pin};
+use shardwise_ir::sharding::{AxisRef, DimPin, Pin};
 
 use crate::display::{and_list, units};
 use crate::lint::definition::{
@@ -135,7 +135,7 @@ fn declared(program: &Program, op: OpId) -> Vec<ValueId> {
 
 fn leave_open(program: &mut Program, value: ValueId) {
     if let Some(declared) = &mut program.values[value].declared_sharding {
-        declared.dims.iter_mut().for_each(|axes| *axes = None);
+        declared.dims.iter_mut().for_each(|pin| *pin = DimPin::open());
     }
 }
 

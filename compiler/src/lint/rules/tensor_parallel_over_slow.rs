@@ -129,7 +129,7 @@ fn help(program: &Program, slow: &Axis) -> Option<String> {
 /// The first parameter that is split over `axis`.
 fn split_over(program: &Program, axis: AxisId) -> Option<ValueId> {
     let uses = |declared: &Pin| {
-        declared.dims.iter().flatten().any(|axes| axes.contains(&AxisRef::whole(axis)))
+        declared.dims.iter().any(|pin| pin.named().contains(&AxisRef::whole(axis)))
     };
     let params =
         program.values.iter_enumerated().filter(|(_, value)| value.role == Some(Role::Param));

@@ -12,7 +12,9 @@ fn the_longest_declared_dimension_wins() {
         let part = |dim: &crate::ast::DimUse| match &dim.subscript {
             Subscript::Whole => dim.name.node.clone(),
             Subscript::Open => format!("{} ?", dim.name.node),
-            Subscript::Axes(words) => format!("{} {}", dim.name.node, words[0].node),
+            Subscript::Axes(words) | Subscript::First(words) => {
+                format!("{} {}", dim.name.node, words[0].node)
+            }
         };
         dims.iter().map(part).collect::<Vec<_>>().join(", ")
     };

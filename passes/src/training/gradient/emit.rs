@@ -18,7 +18,7 @@ use shardwise_ir::program::{
 };
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::shape::{dtype, infer_shape};
-use shardwise_ir::sharding::{Pin, Unreduced};
+use shardwise_ir::sharding::Pin;
 use shardwise_ir::{Span, renumber, sparse};
 
 use super::again;
@@ -129,10 +129,7 @@ impl Emitter {
 
     /// Yields a value of the current block to `enters` in the next layer.
     pub(super) fn yield_value(&mut self, value: ValueId, enters: ValueId) {
-        let pin = Pin {
-            dims: vec![None; self.program.values[value].dims.len()],
-            unreduced: Unreduced::default(),
-        };
+        let pin = Pin::open(self.program.values[value].dims.len());
         self.program.outputs.push(Output { value, pin, yields_to: Some(enters), span: self.span });
     }
 
@@ -320,10 +317,7 @@ impl Emitter {
         if matches!(&kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_))) {
             // Such a statement gets its result's dimensions from its left side only.
             let value = &mut self.program.values[value];
-            value.declared_sharding.get_or_insert_with(|| Pin {
-                dims: vec![None; value.dims.len()],
-                unreduced: Unreduced::default(),
-            });
+            value.declared_sharding.get_or_insert_with(|| Pin::open(value.dims.len()));
         }
         let result_pin = self.program.values[value].declared_sharding.clone();
         let operands = operands
@@ -367,7 +361,7 @@ impl Emitter {
         let dtype = self.directive.dtype_of(value);
         let ordered = dims == wanted;
         let sharding = self.shardings[of.index()].clone();
-        let open = || Pin { dims: vec![None; wanted.len()], unreduced: Unreduced::default() };
+        let open = || Pin::open(wanted.len());
         let carried = self.carried.contains(&of);
         let sharding =
             sharding.or_else(|| ((named.is_some() || carried) && !declared && !ordered).then(open));

@@ -59,7 +59,7 @@ pub(super) fn uneven(
         let split = dims
             .iter()
             .zip(&pin.dims)
-            .filter_map(|(dim, axes)| Some((parts.get(dim)?, axes.as_ref()?)));
+            .filter_map(|(dim, pin)| Some((parts.get(dim)?, pin.named())));
         split.into_iter().all(|(&part, axes)| local_shape::divides(program, None, part, axes))
     };
     let of_ops = program.ops.iter().take(forms.end.index()).flat_map(|op| {

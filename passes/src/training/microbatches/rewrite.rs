@@ -10,7 +10,7 @@ use shardwise_ir::program::{
 };
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::shape::infer_shape;
-use shardwise_ir::sharding::{Pin, Unreduced};
+use shardwise_ir::sharding::Pin;
 
 use super::forms::{MicrobatchForm, MicrobatchForms};
 use super::{Batch, Parts, dims, fresh};
@@ -303,7 +303,7 @@ impl MicrobatchRewriter<'_> {
     /// Brackets that leave every axis open.
     fn open_pin(&self, value: ValueId) -> Pin {
         let rank = self.program.values[value].dims.len();
-        Pin { dims: vec![None; rank], unreduced: Unreduced::default() }
+        Pin::open(rank)
     }
 
     /// An operation that reads only the dimensions of its operand, with the operand replaced by a

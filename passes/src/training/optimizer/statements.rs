@@ -6,7 +6,7 @@ use shardwise_ir::ids::{DimId, RepeatId, ValueId};
 use shardwise_ir::program::{KernelPart, MapFn, MapForm, Op, OpKind, Operand, Phase, Share, Value};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::shape;
-use shardwise_ir::sharding::{Pin, Unreduced};
+use shardwise_ir::sharding::Pin;
 
 use super::UpdateEmitter;
 
@@ -56,7 +56,7 @@ impl Statements<'_> {
             operands.iter().map(|&operand| values[operand].dims.as_slice()).collect();
         let dtypes: Vec<DType> = operands.iter().map(|&operand| values[operand].dtype).collect();
         let (dims, dtype) = (shape::infer_shape(&kind, &dims), shape::dtype(&kind, &dtypes));
-        let open = Pin { dims: vec![None; dims.len()], unreduced: Unreduced::default() };
+        let open = Pin::open(dims.len());
         let pin = Some(open).filter(|_| matches!(kind, OpKind::Rearrange(_)));
         let (name, span) = (self.emitter.numbered(&self.base), self.emitter.optimizer.span);
         let result = self.emitter.program.values.push(Value {

@@ -142,7 +142,13 @@ fn brackets(dims: &[usize], dice: &mut Dice<'_>, axes: usize, closed: bool) -> S
             1 if free.len() > 1 && dice.roll(3) == 0 => {
                 format!("{}_{}", DIMS[dim], free.drain(..2).collect::<String>())
             }
-            2 if !closed && dice.roll(3) == 0 => format!("{}_?", DIMS[dim]),
+            2 if !closed && dice.roll(3) == 0 => {
+                if free.is_empty() || dice.roll(3) > 0 {
+                    format!("{}_?", DIMS[dim])
+                } else {
+                    format!("{}_{{{},?}}", DIMS[dim], free.remove(dice.roll(free.len())))
+                }
+            }
             _ => DIMS[dim].to_owned(),
         })
         .collect();
