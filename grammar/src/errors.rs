@@ -187,8 +187,8 @@ fn wanted(mark: Mark) -> (&'static str, &'static str) {
         }
         Mark::Axis => (
             "a mesh axis",
-            "write the axis after the `_`, as in `B_X` or `B_{X,Y}`, or `?` to leave it open; after \
-                others it stands last: `B_{X,?}`",
+            "write the axis after the `_`, as in `B_X` or `B_{X,Y}`, or `?` to leave it open; in \
+                `B_{X,?}` it stands last",
         ),
         Mark::Dim => ("a dimension", "write a dimension after the comma, as in `A[I, J]`"),
         Mark::Bracket => ("a `,` or `]`", "close the brackets: `A[I, J_X]`"),

@@ -1,9 +1,19 @@
-//! A sweep as a page: a row a point, with bars for its times.
+//! A sweep as a page: its plot, and a row a point, with bars for its times.
 
+use askama::Template;
+
+use super::plot;
 use super::table::{Column, coordinates};
 use super::{Outcome, Point, Swept};
 use crate::display::units;
 use crate::page::{self, Cell, NO_DATA, Row, Section, Table};
+
+/// The plot, the same as with `--format svg`.
+#[derive(Template)]
+#[template(path = "plot.html")]
+struct Plot {
+    svg: String,
+}
 
 /// The page.
 pub(super) fn html(swept: &Swept) -> Result<String, String> {
@@ -17,19 +27,25 @@ pub(super) fn html(swept: &Swept) -> Result<String, String> {
     let infeasible = swept.points.len() - plans().count();
     let programs: Vec<&str> = swept.points.iter().map(|point| point.program.as_str()).collect();
     let title = programs.first().copied().unwrap_or("sweep");
+    let mut notes = vec![
+        "The best of its hardware and sizes is bold: the smallest overlap, which is the busiest of \
+            compute and links, among equals the smallest serial time."
+            .to_owned(),
+    ];
+    if infeasible > 0 {
+        notes.push(format!("{infeasible} without a plan, with the reason in the last column."));
+    }
     let table = Table {
         id: "points",
         title: format!("{title}: {}", units::counted(swept.points.len() as u64, "point")),
-        notes: vec![
-            "The best of its hardware and sizes is bold: the smallest overlap, which is the \
-                busiest of compute and links, among equals the smallest serial time."
-                .to_owned(),
-            format!("{infeasible} without a plan, with the reason in the last column."),
-        ],
+        notes,
         heads,
         rows: swept.points.iter().map(|point| row(point, &columns, longest)).collect(),
     };
-    page::page(title, vec![Section::new("points", "Points", &table)], NO_DATA)
+    // Where nothing can be drawn, or too much, the table says it all.
+    let plot = plot::svg(swept).ok().map(|svg| Section::new("plot", "Plot", &Plot { svg }));
+    let sections = plot.into_iter().chain([Section::new("points", "Points", &table)]);
+    page::page(title, sections.collect(), NO_DATA)
 }
 
 fn row(point: &Point, columns: &[Column], longest: f64) -> Row {

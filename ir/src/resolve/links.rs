@@ -12,6 +12,7 @@ use super::Resolver;
 use super::define::{Operation, Target};
 use crate::ids::{DimId, RepeatId, ValueId};
 use crate::program::{Op, OpKind, Operand};
+use crate::sharding::Pin;
 
 /// What an operation reads, and its block.
 pub(super) type Place = (Vec<ValueId>, Option<RepeatId>);
@@ -42,7 +43,11 @@ impl Resolver<'_> {
         }
         let base = target.map_or("t", |target| target.name.node.as_str());
         let name = Name::new(self.link_name(base), span);
-        let target = Target { name, dtype: None, written: None, wished: dims };
+        let written = dims.map(|dims| {
+            let open = Pin::open(dims.len());
+            (dims, open, span)
+        });
+        let target = Target { name, dtype: None, written, wished: None };
         let value = self.finish_operation(operation, target, span)?;
         self.parts.entry(place).or_default().push(self.ops.last_idx());
         Some(Operand { value, pin: None, span })

@@ -9,6 +9,7 @@
 //! A block in a block that carries the same name redefines it there: what its last layer gives is
 //! the next `x` of the outer layer.
 
+mod faults;
 mod names;
 
 use crate::codes::repeat as codes;
@@ -18,11 +19,11 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use super::define::Target;
+use crate::Diag;
 use crate::blocks::MOST_NESTED;
 use crate::ids::{RepeatId, ValueId};
 use crate::program::{Blocks, MapForm, Mode, Operand, Output, Repeat, Scan, Value};
 use crate::sharding::Pin;
-use crate::{Diag, Severity};
 
 /// A block that is open.
 pub(super) struct Block {
@@ -44,6 +45,8 @@ struct Carried {
     enters: ValueId,
     /// Its current value.
     latest: ValueId,
+    /// Whether a redefinition was left out for its errors.
+    is_faulty: bool,
     span: Span,
 }
 
@@ -217,9 +220,10 @@ impl Resolver<'_> {
         let target = Target { name: Name::new(fresh, name.span), dtype, written, wished: None };
         let Some(enters) = self.finish_operation(operation, target, name.span) else { return };
         if let Some(block) = self.blocks.last_mut() {
-            block
-                .carried
-                .insert(name.node.clone(), Carried { enters, latest: enters, span: name.span });
+            block.carried.insert(
+                name.node.clone(),
+                Carried { enters, latest: enters, is_faulty: false, span: name.span },
+            );
         }
     }
 
@@ -251,10 +255,11 @@ impl Resolver<'_> {
     /// Sets the current value of a carried name to a definition.
     pub(super) fn took(&mut self, carried: &str, fresh: &str) {
         let given = self.value_names.get(fresh).copied();
-        if let (Some(given), Some(block)) = (given, self.blocks.last_mut())
-            && let Some(carried) = block.carried.get_mut(carried)
-        {
-            carried.latest = given;
+        let Some(block) = self.blocks.last_mut() else { return };
+        let Some(carried) = block.carried.get_mut(carried) else { return };
+        match given {
+            Some(given) => carried.latest = given,
+            None => carried.is_faulty = true,
         }
     }
 
@@ -329,17 +334,6 @@ impl Resolver<'_> {
         }
     }
 
-    /// What differs between a value at the start of a layer and at its end, by the author's name.
-    fn carried_differently(&self, before: &Value, after: &Value) -> String {
-        let form = |value: &Value| {
-            let dims: Vec<&str> =
-                value.dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect();
-            format!("{}[{}]", value.dtype.name(), dims.join(", "))
-        };
-        let (name, step) = (before.name.trim_end_matches(".in"), self.iteration());
-        format!("`{name}` starts a {step} as {}, and ends it as {}", form(before), form(after))
-    }
-
     /// What one iteration of the innermost block is called.
     fn iteration(&self) -> &'static str {
         let block = self.inside().map(|block| &self.repeats[block]);
@@ -396,12 +390,7 @@ impl Resolver<'_> {
         let mut ends = Vec::new();
         for (name, carried) in carried {
             if carried.latest == carried.enters {
-                let message = format!("the block carries `{name}`, and never redefines it");
-                let diag = Diag::error(codes::CARRY, message, carried.span, "carried here");
-                let step = self.iteration();
-                self.error(
-                    diag.help(format!("write what the next {step} starts from: `{name} = …`")),
-                );
+                self.never_redefined(&name, &carried);
                 self.note_yielded(carried.enters);
             } else if self.values[carried.latest].dims != self.values[carried.enters].dims {
                 // Reported as what it is; after the block, the name is that of before it.
@@ -440,44 +429,9 @@ impl Resolver<'_> {
         }
     }
 
-    /// Reports an empty block: it could not be printed.
-    pub(super) fn is_empty(&mut self, id: RepeatId) {
-        if self.ops.iter().all(|op| !self.repeats.path(op.repeat).contains(&id))
-            && !self.diags.iter().any(|diag| diag.severity == Severity::Error)
-        {
-            let diag = Diag::error(
-                codes::NO_BLOCK,
-                "the block does nothing",
-                self.repeats[id].span,
-                "no statement in it",
-            );
-            self.error(diag.help("leave it out"));
-        }
-    }
-
     fn note_yielded(&mut self, enters: ValueId) {
         if let Some(block) = self.blocks.last_mut() {
             block.yielded.insert(enters);
-        }
-    }
-
-    /// Reports values that enter the block's layers and are not yielded.
-    fn unfinished(&mut self, yielded: &IndexSet<ValueId>) {
-        let entries = self
-            .ops
-            .iter()
-            .filter(|op| op.repeat == self.inside() && op.is(&MapForm::LoopCarried))
-            .map(|op| op.result);
-        for enters in entries.filter(|enters| !yielded.contains(enters)).collect::<Vec<_>>() {
-            let (value, step) = (&self.values[enters], self.iteration());
-            let diag = Diag::error(
-                codes::CARRY,
-                format!("no {step} yields `{}`", value.name),
-                value.span,
-                "carried here",
-            );
-            let help = format!("write what the next {step} starts from: `next {} = …`", value.name);
-            self.error(diag.help(help));
         }
     }
 }

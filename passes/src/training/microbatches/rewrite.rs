@@ -283,7 +283,8 @@ impl MicrobatchRewriter<'_> {
             // Such a statement gets its result's dimensions from its left side only.
             let leads =
                 matches!(op.kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)));
-            op.result_pin = leads.then(|| self.open_pin(op.result));
+            let orders = leads || self.is_reordered(&op);
+            op.result_pin = orders.then(|| self.open_pin(op.result));
             self.program.values[op.result].declared_sharding.clone_from(&op.result_pin);
         } else if op.result_pin.is_none() && self.is_reordered(&op) {
             // An output's brackets no longer order its dimensions, so its own have to.
