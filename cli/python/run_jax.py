@@ -6,8 +6,6 @@ Beside each case, which `run_plan.py` describes, is the module that was exported
 CASE.py. All is computed in float64.
 """
 
-import importlib.util
-import json
 import math
 import sys
 
@@ -15,22 +13,8 @@ import numpy as np
 
 import jax
 
+from exported import copies, load, read
 from run_plan import compare, difference
-
-
-def load(path):
-    spec = importlib.util.spec_from_file_location("exported", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def copies(given, name):
-    """A value, or those of all layers side by side."""
-    if name in given:
-        return np.array(given[name], float)
-    layers = [given[f"{name}@{n}"] for n in range(len(given)) if f"{name}@{n}" in given]
-    return np.array(layers, float)
 
 
 def arguments(module, n, mesh, given):
@@ -48,9 +32,7 @@ def arguments(module, n, mesh, given):
 
 
 def run(path):
-    module = load(path.removesuffix(".json") + ".py")
-    with open(path) as file:
-        case = json.load(file)
+    module, case = load(path), read(path)
     mesh, n = module.SMALL_MESH, module.SMALL
     count = math.prod(mesh.values())
     devices = np.array(jax.devices()[:count]).reshape(list(mesh.values()))

@@ -5,7 +5,9 @@ mod drawing;
 mod jax;
 pub mod json;
 mod markdown;
+mod python;
 pub(crate) mod text;
+mod torch;
 pub(crate) mod trace;
 
 use shardwise_ir::codes;
@@ -48,11 +50,18 @@ pub const FORMATS: &[Format<Planned>] = &[
 ];
 
 /// The frameworks that plans are exported to.
-pub const EXPORTS: &[Format<Planned>] = &[Format {
-    name: "jax",
-    about: "A Python module: the plan's collectives under `jax.shard_map`",
-    write: jax_module,
-}];
+pub const EXPORTS: &[Format<Planned>] = &[
+    Format {
+        name: "jax",
+        about: "A Python module: the plan's collectives under `jax.shard_map`",
+        write: jax_module,
+    },
+    Format {
+        name: "torch",
+        about: "A Python module: the plan's collectives of `torch.distributed`, DTensor placements",
+        write: torch_module,
+    },
+];
 
 /// What can be written for JAX.
 pub const JAX_FORMATS: &[Format<Planned>] = &[
@@ -68,10 +77,23 @@ pub const JAX_FORMATS: &[Format<Planned>] = &[
 const SMALL_DEVICES: u64 = 16;
 
 fn jax_module(planned: &Planned) -> Result<String, String> {
+    python_module(planned, "JAX", jax::module)
+}
+
+fn torch_module(planned: &Planned) -> Result<String, String> {
+    python_module(planned, "PyTorch", torch::module)
+}
+
+fn python_module(
+    planned: &Planned,
+    framework: &str,
+    module: fn(&PlanJson, &PlanJson) -> python::Result,
+) -> Result<String, String> {
     let small = planned.small(SMALL_DEVICES).json();
-    jax::module(&planned.json(), &small).map_err(|of| {
+    module(&planned.json(), &small).map_err(|of| {
         let value = if of.value.is_empty() { String::new() } else { format!(" (`{}`)", of.value) };
-        format!("{}: {} cannot be written in JAX yet{value}", codes::tool::NOT_EXPORTED, of.what)
+        let (code, what) = (codes::tool::NOT_EXPORTED, of.what);
+        format!("{code}: {what} cannot be written in {framework} yet{value}")
     })
 }
 

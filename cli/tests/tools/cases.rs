@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
+use shardwise::export::EXPORTS;
 use shardwise::json::{Argument, NodeJson, Operation, PlanJson};
-use shardwise::{Options, Planned, verify};
+use shardwise::{Options, Planned, Strategy, codes, verify};
 
 use crate::common::{root, text};
 
@@ -82,6 +83,25 @@ fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
             found.push(path);
         }
     }
+}
+
+/// Writes the modules for `PyTorch` of the programs in a folder, and their cases; the paths of
+/// those. What cannot be exported yet must say so with a code.
+pub(crate) fn torch_modules(folder: &str, scratch: &Path) -> Vec<PathBuf> {
+    let torch = EXPORTS.iter().find(|format| format.name == "torch").expect("it is in the table");
+    let write = |case: &Case| {
+        let module = match (torch.write)(&case.planned) {
+            Ok(module) => module,
+            Err(why) => {
+                assert!(why.contains(codes::tool::NOT_EXPORTED), "{}: {why}", case.name);
+                return None;
+            }
+        };
+        let path = case.write(scratch);
+        std::fs::write(path.with_extension("py"), module).expect("a file can be written");
+        Some(path)
+    };
+    cases(folder, Strategy::Search).iter().filter_map(write).collect()
 }
 
 /// Data for every declared value: indices where the program reads indices; above zero where it

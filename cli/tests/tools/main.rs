@@ -22,6 +22,7 @@ mod interpreter;
 mod jax;
 mod report;
 mod sarif;
+mod torch;
 mod wheel;
 
 /// The tools, and how each is installed.

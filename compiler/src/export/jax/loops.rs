@@ -1,278 +1,44 @@
 //! Loops as `lax.scan`: a function of one iteration, and the call.
 
-use indexmap::IndexMap;
+use super::super::python::body::Writer;
+use super::super::python::layout::{self, tuple};
+use super::super::python::loops::Iterated;
 
-use super::super::json::{BlockJson, NodeJson, Operation, StepJson};
-use super::body::Writer;
-use super::flow::{Exit, Key};
-use super::layout::{self, tuple};
-use super::{Result, unsupported};
-
-/// How a value left a loop, and the variable that has it.
-pub(super) type Left = ((Key, Exit), String);
-
-/// What a loop passes from one iteration to the next, reads and leaves.
-#[derive(Default)]
-pub(super) struct Frame {
-    /// First values, names inside, what is passed on, and names of what is left.
-    pub(super) carried: Vec<[String; 4]>,
-    /// How many of these are passed on by the program; the others are sums.
-    yields: usize,
-    /// Arrays of all iterations, and the name of one iteration's part.
-    pub(super) read: Vec<[String; 2]>,
-    /// Values of one iteration, and the name of all of them.
-    pub(super) kept: Vec<[String; 2]>,
-}
-
-impl<'p> Writer<'p> {
-    /// A loop: a function of one iteration, and the call of `lax.scan`.
-    pub(super) fn scan(
-        &mut self,
-        number: usize,
-        body: &[NodeJson],
-        indent: usize,
-        loops: &mut usize,
-    ) -> Result<()> {
-        let block = &self.plan.blocks[self.flow.loops[number].block];
-        let reverse = block.reverses.is_some();
-        let is_staged = self.stages_of(self.flow.loops[number].block).is_some();
-        let word = match block {
-            BlockJson { microbatches: true, .. } => "microbatch",
-            BlockJson { scan: true, .. } => "step",
-            _ if is_staged => "weights",
-            _ => "layer",
-        };
-        let word = if reverse { format!("{word}_backward") } else { word.to_owned() };
-        let function = self.names.fresh(&word);
-        let outside = self.names.clone();
-        let mut frame = Frame::default();
-        let mut inside = IndexMap::new();
-        self.carries(number, body, &mut frame, &mut inside)?;
-        self.totals(number, &mut frame)?;
-        self.enter(number, body, &mut frame, &mut inside)?;
-        let before = std::mem::take(&mut self.text);
-        self.scopes.push(inside);
-        self.nodes(body, indent + 4, loops)?;
-        let left = self.leave(number, &mut frame, reverse)?;
-        let text = std::mem::replace(&mut self.text, before);
-        self.scopes.pop();
-        self.names = outside;
-        let block = self.flow.loops[number].block;
-        let count = match self.stages_of(block) {
-            Some(_) => self.slots(block),
-            None => format!("n.{}", super::sizes::count_name(self.plan, block)),
-        };
-        self.write_scan((&function, &text), frame, (&count, reverse), (left, indent));
-        Ok(())
+/// Writes a loop.
+pub(super) fn scan(writer: &mut Writer<'_>, of: &Iterated<'_>) {
+    let (frame, indent, function) = (of.frame, of.indent, of.name);
+    let column = |n: usize| frame.carried.iter().map(|it| it[n].clone()).collect::<Vec<_>>();
+    let (first, inside, passed, after) = (column(0), column(1), column(2), column(3));
+    let pair =
+        |rows: &[[String; 2]], n: usize| rows.iter().map(|it| it[n].clone()).collect::<Vec<_>>();
+    let or_none =
+        |items: &[String]| if items.is_empty() { "None".to_owned() } else { tuple(items) };
+    writer.text += "\n";
+    writer.line(indent, &format!("def {function}(carried, given_part):"));
+    if !inside.is_empty() {
+        writer.text += &layout::unpacked(indent + 4, &inside, "carried");
     }
-
-    /// The steps of a loop's own level.
-    pub(super) fn own_steps<'b>(
-        &self,
-        body: &'b [NodeJson],
-    ) -> impl Iterator<Item = &'p StepJson> + use<'p, 'b> {
-        let plan = self.plan;
-        body.iter().filter_map(move |node| match node {
-            NodeJson::Step(number) => Some(&plan.steps[*number]),
-            NodeJson::Block { .. } => None,
-        })
+    let parts = pair(&frame.read, 1);
+    if !parts.is_empty() {
+        writer.text += &layout::unpacked(indent + 4, &parts, "given_part");
     }
-
-    pub(super) fn carries(
-        &mut self,
-        number: usize,
-        body: &[NodeJson],
-        frame: &mut Frame,
-        inside: &mut IndexMap<Key, String>,
-    ) -> Result<()> {
-        let yields = &self.plan.blocks[self.flow.loops[number].block].yields;
-        for step in self.own_steps(body) {
-            if step.operation != Some(Operation::Carry) {
-                continue;
-            }
-            let Some(yielded) = yields.iter().find(|one| one.to == step.value) else {
-                return unsupported(&step.value, "a loop-carried value that nothing is yielded to");
-            };
-            let first = self.variable(&step.operands[0])?;
-            let name = self.names.fresh(&step.value);
-            inside.insert(self.flow.key(&step.result), name.clone());
-            // Found by its key when the body is written.
-            let passed = self.flow.key(&yielded.tensor);
-            frame.carried.push([first, name, passed.0, passed.1]);
-        }
-        frame.yields = frame.carried.len();
-        Ok(())
+    writer.text += of.body;
+    let kept = pair(&frame.kept, 0);
+    let value = |items: &[String]| if items.is_empty() { "()".to_owned() } else { tuple(items) };
+    writer.line(indent + 4, &format!("return {}, {}", value(&passed), value(&kept)));
+    writer.text += "\n";
+    let arrays = or_none(&pair(&frame.read, 0));
+    let reverse = if of.reverse { ", reverse=True" } else { "" };
+    let call =
+        format!("lax.scan({function}, {}, {arrays}, length={}{reverse})", value(&first), of.count);
+    let kept = pair(&frame.kept, 1);
+    let last = if after.iter().all(|name| name == "_") { "_" } else { "last" };
+    let all = if kept.is_empty() { "_" } else { "kept" };
+    writer.line(indent, &format!("{last}, {all} = {call}"));
+    if last != "_" {
+        writer.text += &layout::unpacked(indent, &after, last);
     }
-
-    /// Sums over the iterations begin with zeros.
-    fn totals(&mut self, number: usize, frame: &mut Frame) -> Result<()> {
-        for (key, exit) in self.flow.loops[number].leaving.clone() {
-            let is_staged = self.stages_of(self.flow.loops[number].block).is_some();
-            if is_staged || self.flow.level(number, &key, exit) != Exit::Sum {
-                continue;
-            }
-            let name = self.names.fresh(&format!("{}_total", key.0));
-            let zeros = self.zeros(number, &key, None)?;
-            frame.carried.push([zeros, name, key.0, key.1]);
-        }
-        Ok(())
-    }
-
-    pub(super) fn zeros(&mut self, number: usize, key: &Key, slots: Option<String>) -> Result {
-        let plan = self.plan;
-        let made = plan
-            .steps
-            .iter()
-            .position(|step| !self.flow.is_nothing(step) && self.flow.key(&step.result) == *key);
-        let Some(made) = made else { return unsupported(&key.0, "a total of a declared value") };
-        let step = &plan.steps[made];
-        let depth = self.flow.loops[number].path.len();
-        let inner = self.flow.paths[made].iter().skip(depth);
-        let inner = inner
-            .map(|&of| format!("n.{}", super::sizes::count_name(plan, self.flow.loops[of].block)));
-        let mut shape: Vec<String> = slots.into_iter().chain(inner).collect();
-        shape.extend(self.expressions.shape(&step.result));
-        let dtype = self.expressions.dtype_of(&key.0).to_owned();
-        let dtype = self.expressions.dtype(&dtype);
-        Ok(format!("jnp.zeros({}, {dtype})", tuple(&shape)))
-    }
-
-    /// What each iteration gets a part of: values of layers, and rows of microbatches.
-    fn enter(
-        &mut self,
-        number: usize,
-        body: &[NodeJson],
-        frame: &mut Frame,
-        inside: &mut IndexMap<Key, String>,
-    ) -> Result<()> {
-        for (key, exit) in self.flow.loops[number].entering.clone() {
-            let all = self.entering(&key, exit)?;
-            let name = self.names.fresh(&key.0);
-            frame.read.push([all, name.clone()]);
-            // A total is found as what a loop left.
-            if let Some(exit @ (Exit::Sum | Exit::Last)) = exit {
-                self.left.insert((key.clone(), exit), name.clone());
-            }
-            inside.insert(key, name);
-        }
-        self.read_in_parts(number, body, frame, inside)
-    }
-
-    /// The array of all iterations of what enters a loop.
-    pub(super) fn entering(&self, key: &Key, exit: Option<Exit>) -> Result {
-        let Some(exit) = exit else {
-            return Ok(self.find(key).unwrap_or_else(|| format!("given[{:?}]", key.0)));
-        };
-        // Inside another loop over layers, the part that this one got.
-        let outer = self.find(key).filter(|_| exit == Exit::All);
-        let all = outer.or_else(|| self.left.get(&(key.clone(), exit)).cloned());
-        all.map_or_else(|| unsupported(&key.0, "a value of a layer that is not kept"), Ok)
-    }
-
-    /// What an iteration passes on and what stays of it; the variables that hold that afterwards.
-    fn leave(&mut self, number: usize, frame: &mut Frame, reverse: bool) -> Result<Vec<Left>> {
-        let mut left = Vec::new();
-        let leaving = self.flow.loops[number].leaving.clone();
-        let yields = frame.yields;
-        for (place, carried) in frame.carried.iter_mut().enumerate() {
-            let key = (std::mem::take(&mut carried[2]), std::mem::take(&mut carried[3]));
-            let exit = if place < yields { Exit::Last } else { Exit::Sum };
-            let own = self.own(&key, exit)?;
-            carried[2] = if exit == Exit::Sum { format!("{} + {own}", carried[1]) } else { own };
-            carried[3] = "_".to_owned();
-            if leaving.contains(&(key.clone(), exit)) && self.flow.level(number, &key, exit) == exit
-            {
-                let after = if exit == Exit::Last { "last" } else { "total" };
-                carried[3] = self.names.fresh(&format!("{}_{after}", key.0));
-                left.push(((key, exit), carried[3].clone()));
-            }
-        }
-        for (key, exit) in leaving {
-            if left.iter().any(|((other, how), _)| *other == key && *how == exit) {
-                continue;
-            }
-            let own = self.own(&key, exit)?;
-            let all = self.kept(frame, own, &key);
-            let is_staged = self.stages_of(self.flow.loops[number].block).is_some();
-            let name = match self.flow.level(number, &key, exit) {
-                Exit::Last if is_staged => {
-                    return unsupported(&key.0, "this value of the last layer of a pipeline");
-                }
-                Exit::Sum if is_staged => self.sum_of_layers(number, &all),
-                Exit::Last => format!("{all}{}", if reverse { "[0]" } else { "[-1]" }),
-                _ => all,
-            };
-            left.push(((key, exit), name));
-        }
-        Ok(left)
-    }
-
-    /// The variable of the values of all iterations.
-    pub(super) fn kept(&mut self, frame: &mut Frame, own: String, key: &Key) -> String {
-        if let Some([_, all]) = frame.kept.iter().find(|[value, _]| *value == own) {
-            return all.clone();
-        }
-        let all = self.names.fresh(&format!("{}_all", key.0));
-        frame.kept.push([own, all.clone()]);
-        all
-    }
-
-    /// A value of this iteration, or what a loop inside left of it.
-    pub(super) fn own(&self, key: &Key, exit: Exit) -> Result {
-        let inner = || self.left.get(&(key.clone(), exit)).cloned();
-        let found = self.scopes.last().and_then(|scope| scope.get(key).cloned());
-        let found = found.or_else(inner).or_else(|| self.find(key));
-        found.map_or_else(|| unsupported(&key.0, "a value that is not made in its loop"), Ok)
-    }
-
-    fn write_scan(
-        &mut self,
-        (function, body): (&str, &str),
-        frame: Frame,
-        (count, reverse): (&str, bool),
-        (left, indent): (Vec<Left>, usize),
-    ) {
-        let column = |n: usize| frame.carried.iter().map(|it| it[n].clone()).collect::<Vec<_>>();
-        let (first, inside, passed, after) = (column(0), column(1), column(2), column(3));
-        let pair = |rows: &[[String; 2]], n: usize| {
-            rows.iter().map(|it| it[n].clone()).collect::<Vec<_>>()
-        };
-        let or_none = |items: &[String]| {
-            if items.is_empty() { "None".to_owned() } else { tuple(items) }
-        };
-        self.text += "\n";
-        self.line(indent, &format!("def {function}(carried, given_part):"));
-        if !inside.is_empty() {
-            self.text += &layout::unpacked(indent + 4, &inside, "carried");
-        }
-        let parts = pair(&frame.read, 1);
-        if !parts.is_empty() {
-            self.text += &layout::unpacked(indent + 4, &parts, "given_part");
-        }
-        self.text += body;
-        let kept = pair(&frame.kept, 0);
-        let value =
-            |items: &[String]| if items.is_empty() { "()".to_owned() } else { tuple(items) };
-        self.line(indent + 4, &format!("return {}, {}", value(&passed), value(&kept)));
-        self.text += "\n";
-        let arrays = or_none(&pair(&frame.read, 0));
-        let reverse = if reverse { ", reverse=True" } else { "" };
-        let call =
-            format!("lax.scan({function}, {}, {arrays}, length={count}{reverse})", value(&first));
-        let kept = pair(&frame.kept, 1);
-        let last = if after.iter().all(|name| name == "_") { "_" } else { "last" };
-        let all = if kept.is_empty() { "_" } else { "kept" };
-        self.line(indent, &format!("{last}, {all} = {call}"));
-        if last != "_" {
-            self.text += &layout::unpacked(indent, &after, last);
-        }
-        if !kept.is_empty() {
-            self.text += &layout::unpacked(indent, &kept, all);
-        }
-        for (key, name) in left {
-            let (word, _) = name.split_once('[').unwrap_or((&name, ""));
-            self.names.fresh(word);
-            self.left.insert(key, name);
-        }
+    if !kept.is_empty() {
+        writer.text += &layout::unpacked(indent, &kept, all);
     }
 }

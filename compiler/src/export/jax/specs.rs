@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::json::{PlanJson, TensorJson, ValueJson};
-use super::layout;
-use super::sizes::loops;
+use super::super::python::layout;
+use super::super::python::sizes::{count_name, loops};
 
 /// The dictionaries of the module: the role of their values, their name, and what they are.
 const ROLES: [(&str, &str, &str); 3] = [
@@ -73,7 +73,7 @@ fn spec(axes: &[Axis]) -> String {
 }
 
 fn mesh_axes(axes: &[String]) -> String {
-    if axes.is_empty() { "None".to_owned() } else { super::communication::axes(axes) }
+    if axes.is_empty() { "None".to_owned() } else { super::super::python::collectives::axes(axes) }
 }
 
 /// The axes of a value: loops, then dimensions. Sums that are pending are no axes: the value is
@@ -90,7 +90,7 @@ fn axes(plan: &PlanJson, value: &ValueJson, tensor: &TensorJson) -> Vec<Axis> {
 
 /// The logical name of the layers of a block.
 fn layers(plan: &PlanJson, block: usize) -> String {
-    super::sizes::count_name(plan, block)
+    count_name(plan, block)
 }
 
 /// The stage axis that splits layers, where stages have neighbouring layers, all as many.

@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 
 use super::super::json::{NodeJson, Operation, StepJson};
 use super::body::Writer;
-use super::expression::{aligned, number_of};
+use super::expression::number_of;
 use super::flow::Key;
 use super::loops::Frame;
 use super::sizes::count_name;
@@ -31,7 +31,7 @@ impl<'p> Writer<'p> {
             let whole = self.variable(of)?;
             let count = count_name(self.plan, self.flow.loops[number].block);
             let rows = if helper.is_empty() {
-                format!("jnp.moveaxis({whole}, {}, 0)", number_of(of, from))
+                format!("{}.moveaxis({whole}, {}, 0)", self.expressions.np(), number_of(of, from))
             } else {
                 self.expressions.helper(helper);
                 format!("{helper}({whole}, n.{count}, {})", number_of(of, from))
@@ -62,10 +62,10 @@ impl<'p> Writer<'p> {
             .map(|dim| if dim.dim == from { to } else { dim.dim.as_str() })
             .collect();
         let order: Vec<&str> = step.result.dims.iter().map(|dim| dim.dim.as_str()).collect();
-        Ok(aligned(&call, &dims, &order))
+        Ok(self.expressions.aligned(&call, &dims, &order))
     }
 
-    /// The values of all steps, which `lax.scan` gives along a first dimension.
+    /// The values of all steps, which a loop leaves along a first dimension.
     pub(super) fn stacked(&mut self, step: &StepJson, from: Option<&str>, to: &str) -> Result {
         let operand = &step.operands[0];
         let variable = self.variable(operand)?;
@@ -73,11 +73,11 @@ impl<'p> Writer<'p> {
         let order: Vec<&str> = step.result.dims.iter().map(|dim| dim.dim.as_str()).collect();
         let Some(from) = from else {
             let dims: Vec<&str> = std::iter::once(to).chain(dims).collect();
-            return Ok(aligned(&variable, &dims, &order));
+            return Ok(self.expressions.aligned(&variable, &dims, &order));
         };
         self.expressions.helper("stacked");
         let call = format!("stacked({variable}, {})", number_of(operand, from));
         let dims: Vec<&str> = dims.map(|dim| if dim == from { to } else { dim }).collect();
-        Ok(aligned(&call, &dims, &order))
+        Ok(self.expressions.aligned(&call, &dims, &order))
     }
 }

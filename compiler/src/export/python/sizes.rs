@@ -9,7 +9,7 @@ use super::layout;
 use super::names::identifier;
 
 /// The field of the trip count of a block.
-pub(super) fn count_name(plan: &PlanJson, block: usize) -> String {
+pub(in crate::export) fn count_name(plan: &PlanJson, block: usize) -> String {
     let of = &plan.blocks[block];
     let is_dim = plan.dims.iter().any(|dim| dim.dim == of.name);
     let word = match of {
@@ -22,7 +22,7 @@ pub(super) fn count_name(plan: &PlanJson, block: usize) -> String {
 }
 
 /// A field of a block; of its forward block for one that reverses another.
-pub(super) fn block_field(plan: &PlanJson, block: usize, word: &str) -> String {
+pub(in crate::export) fn block_field(plan: &PlanJson, block: usize, word: &str) -> String {
     let of = &plan.blocks[block];
     if let Some(forward) = of.reverses {
         return block_field(plan, forward, word);
@@ -36,7 +36,7 @@ pub(super) fn block_field(plan: &PlanJson, block: usize, word: &str) -> String {
 }
 
 /// The layers around a block and its own, the outermost first.
-pub(super) fn loops(plan: &PlanJson, block: usize) -> Vec<usize> {
+pub(in crate::export) fn loops(plan: &PlanJson, block: usize) -> Vec<usize> {
     let mut found = path(&plan.body, block).unwrap_or_else(|| vec![block]);
     found.retain(|&block| !plan.blocks[block].microbatches);
     found
@@ -54,7 +54,11 @@ fn path(body: &[NodeJson], wanted: usize) -> Option<Vec<usize>> {
 }
 
 /// The sizes of the plan, and the small ones.
-pub(super) fn sizes(plan: &PlanJson, small: &PlanJson, offsets: &IndexSet<String>) -> String {
+pub(in crate::export) fn sizes(
+    plan: &PlanJson,
+    small: &PlanJson,
+    offsets: &IndexSet<String>,
+) -> String {
     let mesh = |plan: &PlanJson| {
         let axes = plan.mesh.iter().map(|axis| format!("{:?}: {}", axis.axis, axis.size));
         axes.collect::<Vec<_>>().join(", ")

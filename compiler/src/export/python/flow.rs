@@ -8,7 +8,7 @@
 use indexmap::{IndexMap, IndexSet};
 
 use super::super::json::{NodeJson, Operation, PlanJson, StepJson, TensorJson};
-use super::communication;
+use super::collectives::is_collective;
 
 /// A value in one of its shardings.
 pub(super) type Key = (String, String);
@@ -79,7 +79,7 @@ impl<'p> Flow<'p> {
 
     /// Whether a step changes a sharding only, where shardings do not matter.
     pub(super) fn is_nothing(&self, step: &StepJson) -> bool {
-        let moves = communication::is_collective(step);
+        let moves = is_collective(step);
         self.whole && moves && step.operands.iter().all(|of| of.value == step.result.value)
     }
 

@@ -1,8 +1,7 @@
 //! Rearrangements, and functions of all elements along a dimension, as expressions.
 
 use super::super::json::{Operation, StepJson};
-use super::communication::axes;
-use super::expression::{Expressions, aligned, names, number_of};
+use super::expression::{Expressions, names, number_of};
 use super::names::identifier;
 use super::{Result, unsupported};
 
@@ -22,18 +21,6 @@ impl<'s> Moved<'s> {
     fn place(&self, dim: &str) -> usize {
         self.dims.iter().position(|other| *other == dim).unwrap_or(0)
     }
-
-    /// An array with these dimensions in the order of the result.
-    fn turned(&self, text: &str, dims: &[&str]) -> String {
-        aligned(text, dims, &names(&self.step.result))
-    }
-
-    /// The same where one of the operand's dimensions has become another.
-    fn replaced(&self, text: &str, old: &str, new: &str) -> String {
-        let dims: Vec<&str> =
-            self.dims.iter().map(|&dim| if dim == old { new } else { dim }).collect();
-        self.turned(text, &dims)
-    }
 }
 
 fn size(dim: &str) -> String {
@@ -41,6 +28,18 @@ fn size(dim: &str) -> String {
 }
 
 impl Expressions<'_> {
+    /// An array with these dimensions in the order of the result.
+    fn turned(&self, moved: &Moved<'_>, text: &str, dims: &[&str]) -> String {
+        self.aligned(text, dims, &names(&moved.step.result))
+    }
+
+    /// The same where one of the operand's dimensions has become another.
+    fn replaced(&self, moved: &Moved<'_>, text: &str, old: &str, new: &str) -> String {
+        let dims: Vec<&str> =
+            moved.dims.iter().map(|&dim| if dim == old { new } else { dim }).collect();
+        self.turned(moved, text, &dims)
+    }
+
     pub(super) fn rearranged(
         &mut self,
         step: &StepJson,
@@ -49,21 +48,20 @@ impl Expressions<'_> {
     ) -> Result {
         let moved = Moved::of(step, of);
         match operation {
-            Operation::Rename { pairs } => Ok(renamed(&moved, pairs)),
+            Operation::Rename { pairs } => Ok(self.renamed(&moved, pairs)),
             Operation::Reshape { groups } => Ok(self.reshaped(step, groups, moved.operand)),
             Operation::Window { from, to, start } => {
                 let (axis, start) = (moved.place(from), self.offset(step, *start));
-                let arguments = format!("{}, {start}, {}, {axis}", moved.operand, size(to));
-                let call = format!("lax.dynamic_slice_in_dim({arguments})");
-                Ok(moved.replaced(&call, from, to))
+                let call = self.dialect.window(moved.operand, axis, &start, &size(to));
+                Ok(self.replaced(&moved, &call, from, to))
             }
             Operation::Pad { from, to, start } => {
                 self.helper("pad");
                 let (axis, start) = (moved.place(from), self.offset(step, *start));
                 let call = format!("pad({}, {start}, {}, {axis})", moved.operand, size(to));
-                Ok(moved.replaced(&call, from, to))
+                Ok(self.replaced(&moved, &call, from, to))
             }
-            Operation::Concat { from, to } => Ok(concatenated(step, from, to, of)),
+            Operation::Concat { from, to } => Ok(self.concatenated(step, from, to, of)),
             Operation::Roll { dim, distance } => Ok(self.rolled(&moved, dim, *distance)),
             Operation::Along { function, from, to } => Ok(self.along(&moved, function, (from, to))),
             Operation::Route { tokens, experts, capacity, choices } => {
@@ -71,9 +69,10 @@ impl Expressions<'_> {
                 let groups =
                     moved.dims.iter().copied().filter(|dim| dim != tokens && dim != experts);
                 let mut dims: Vec<&str> = groups.chain([tokens.as_str(), experts]).collect();
-                let scores = aligned(moved.operand, &moved.dims, &dims);
+                let scores = self.aligned(moved.operand, &moved.dims, &dims);
                 dims.push(capacity);
-                Ok(moved.turned(&format!("route({scores}, {choices}, {})", size(capacity)), &dims))
+                let call = format!("route({scores}, {choices}, {})", size(capacity));
+                Ok(self.turned(&moved, &call, &dims))
             }
             other => unsupported(&step.value, format!("`{}` here", other.kind())),
         }
@@ -83,26 +82,27 @@ impl Expressions<'_> {
         let (axis, distance) = (moved.place(dim), self.offset(moved.step, distance));
         let split = &moved.step.operands[0].dims[axis].axes;
         if self.is_whole(split) {
-            let call = format!("jnp.roll({}, {distance}, {axis})", moved.operand);
-            return moved.turned(&call, &moved.dims);
+            let call = format!("{}.roll({}, {distance}, {axis})", self.np(), moved.operand);
+            return self.turned(moved, &call, &moved.dims);
         }
-        self.helper("roll");
-        let call = format!("roll({}, {distance}, {axis}, {})", moved.operand, axes(split));
-        moved.turned(&call, &moved.dims)
+        let dialect = self.dialect;
+        let call = dialect.rolled(self, moved.operand, &distance, axis, split);
+        self.turned(moved, &call, &moved.dims)
     }
 
     fn along(&mut self, moved: &Moved<'_>, function: &str, (from, to): (&str, &str)) -> String {
         let (of, axis) = (moved.operand, moved.place(from));
+        let dialect = self.dialect;
         let call = match function {
-            "cumsum" => format!("jnp.cumsum({of}, axis={axis})"),
-            "revcumsum" => format!("lax.cumsum({of}, axis={axis}, reverse=True)"),
+            "cumsum" => dialect.running_sum(self, of, axis, false),
+            "revcumsum" => dialect.running_sum(self, of, axis, true),
             other => {
                 self.helper("top_k");
                 let which = usize::from(other == "argtopk");
                 format!("top_k({of}, {}, {axis})[{which}]", size(to))
             }
         };
-        moved.replaced(&call, from, to)
+        self.replaced(moved, &call, from, to)
     }
 
     fn reshaped(
@@ -139,30 +139,30 @@ impl Expressions<'_> {
             })
             .collect();
         let lengths: Vec<String> = after.iter().map(|dim| self.length(&step.result, dim)).collect();
-        let call = format!("{}.reshape({})", aligned(of, &from, &before), lengths.join(", "));
-        aligned(&call, &after, &names(&step.result))
+        let call = format!("{}.reshape({})", self.aligned(of, &from, &before), lengths.join(", "));
+        self.aligned(&call, &after, &names(&step.result))
     }
-}
 
-fn renamed(moved: &Moved<'_>, pairs: &[(String, String)]) -> String {
-    let name = |dim: &&str| {
-        let pair = pairs.iter().find(|(old, _)| old == dim);
-        pair.map_or((*dim).to_owned(), |(_, new)| new.clone())
-    };
-    let dims: Vec<String> = moved.dims.iter().map(name).collect();
-    moved.turned(moved.operand, &dims.iter().map(String::as_str).collect::<Vec<_>>())
-}
+    fn renamed(&self, moved: &Moved<'_>, pairs: &[(String, String)]) -> String {
+        let name = |dim: &&str| {
+            let pair = pairs.iter().find(|(old, _)| old == dim);
+            pair.map_or((*dim).to_owned(), |(_, new)| new.clone())
+        };
+        let dims: Vec<String> = moved.dims.iter().map(name).collect();
+        self.turned(moved, moved.operand, &dims.iter().map(String::as_str).collect::<Vec<_>>())
+    }
 
-fn concatenated(step: &StepJson, from: &[String], to: &str, of: &[String]) -> String {
-    let order = names(&step.result);
-    let part = |(number, dim): (usize, &String)| {
-        let dims: Vec<&str> = names(&step.operands[number])
-            .into_iter()
-            .map(|other| if other == dim { to } else { other })
-            .collect();
-        aligned(&of[number], &dims, &order)
-    };
-    let parts: Vec<String> = from.iter().enumerate().map(part).collect();
-    let axis = number_of(&step.result, to);
-    format!("jnp.concatenate([{}], axis={axis})", parts.join(", "))
+    fn concatenated(&self, step: &StepJson, from: &[String], to: &str, of: &[String]) -> String {
+        let order = names(&step.result);
+        let part = |(number, dim): (usize, &String)| {
+            let dims: Vec<&str> = names(&step.operands[number])
+                .into_iter()
+                .map(|other| if other == dim { to } else { other })
+                .collect();
+            self.aligned(&of[number], &dims, &order)
+        };
+        let parts: Vec<String> = from.iter().enumerate().map(part).collect();
+        let axis = number_of(&step.result, to);
+        self.dialect.concatenated(&parts.join(", "), axis)
+    }
 }

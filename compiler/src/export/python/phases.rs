@@ -9,7 +9,7 @@
 use indexmap::{IndexMap, IndexSet};
 
 use super::super::json::{NodeJson, Operation, PlanJson, StepJson, TensorJson};
-use super::communication::is_collective;
+use super::collectives::is_collective;
 
 /// When a step of a pipeline's layers runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use indexmap::{IndexMap, IndexSet};
 
 use super::super::json::{NodeJson, Operation, PlanJson, StepJson, TensorJson};
-use super::communication::is_collective;
+use super::collectives::is_collective;
+use super::dialect::Dialect;
 use super::expression::Expressions;
 use super::flow::{Exit, Flow, Key};
 use super::layout;
@@ -11,25 +12,31 @@ use super::names::{Names, identifier};
 use super::{Result, unsupported};
 
 /// Writes one function.
-pub(super) struct Writer<'p> {
+pub(in crate::export) struct Writer<'p> {
     pub(super) plan: &'p PlanJson,
     pub(super) flow: Flow<'p>,
     pub(super) expressions: Expressions<'p>,
-    pub(super) names: Names,
+    pub(in crate::export) names: Names,
     /// The variables of each function around a line, the innermost last.
     pub(super) scopes: Vec<IndexMap<Key, String>>,
     /// What loops leave for later lines.
     pub(super) left: IndexMap<(Key, Exit), String>,
-    pub(super) text: String,
+    pub(in crate::export) text: String,
 }
 
 impl<'p> Writer<'p> {
-    pub(super) fn new(plan: &'p PlanJson, whole: bool, offsets: &'p IndexSet<String>) -> Self {
+    pub(super) fn new(
+        plan: &'p PlanJson,
+        whole: bool,
+        (offsets, dialect): (&'p IndexSet<String>, &'p dyn Dialect),
+    ) -> Self {
+        let expressions = Expressions::new(plan, whole, offsets, dialect);
+
         Self {
             plan,
             flow: Flow::of(plan, whole),
-            expressions: Expressions { plan, whole, helpers: IndexSet::new(), offsets, rows: None },
-            names: Names::default(),
+            expressions,
+            names: Names::reserving(dialect.helpers().iter().map(|(name, _)| *name)),
             scopes: vec![IndexMap::new()],
             left: IndexMap::new(),
             text: String::new(),
@@ -52,7 +59,7 @@ impl<'p> Writer<'p> {
         Ok((self.text, self.expressions))
     }
 
-    pub(super) fn line(&mut self, indent: usize, text: &str) {
+    pub(in crate::export) fn line(&mut self, indent: usize, text: &str) {
         self.text += &layout::line(indent, text);
     }
 
@@ -61,16 +68,22 @@ impl<'p> Writer<'p> {
         for value in self.plan.values.iter().filter(|value| value.block.is_none()) {
             let Some(given) = &value.given else { continue };
             let name = self.names.fresh(&value.value);
-            let parts = if self.expressions.whole || given.unreduced.is_empty() {
-                String::new()
-            } else {
+            let parts = if self.has_parts(given) {
                 format!("[{}]", vec!["0"; given.unreduced.len()].join(", "))
+            } else {
+                String::new()
             };
             let comment = described(given);
             self.commented(4, &format!("{name} = given[{:?}]{parts}", value.value), &comment);
             let key = self.flow.key(given);
             self.bind(key, name);
         }
+    }
+
+    /// Whether an argument or output has a dimension for each pending axis.
+    fn has_parts(&self, of: &TensorJson) -> bool {
+        let is_pending = !self.expressions.whole && !of.unreduced.is_empty();
+        is_pending && self.expressions.dialect.has_pending_dims()
     }
 
     fn commented(&mut self, indent: usize, text: &str, comment: &str) {
@@ -109,7 +122,7 @@ impl<'p> Writer<'p> {
         let layers = self.plan.values.iter().find(|value| value.value == of.value);
         let declared = layers.is_some_and(|value| value.role.is_some() && value.block.is_some());
         let variable = if declared { format!("given[{:?}]", of.value) } else { self.variable(of)? };
-        if self.expressions.whole || of.unreduced.is_empty() {
+        if !self.has_parts(of) {
             return Ok(variable);
         }
         Ok(format!("{variable}[{}]", vec!["None"; of.unreduced.len()].join(", ")))
@@ -129,7 +142,7 @@ impl<'p> Writer<'p> {
                     *loops += 1;
                     match self.microbatched(number, body) {
                         Some(stages) => self.run_stages(number, (stages, body), indent, loops)?,
-                        None => self.scan(number, body, indent, loops)?,
+                        None => self.iterate(number, body, indent, loops)?,
                     }
                 }
             }
@@ -158,8 +171,8 @@ impl<'p> Writer<'p> {
                 if self.expressions.whole {
                     operand
                 } else {
-                    let operand = barred(step, operand);
-                    self.expressions.collective(step, operation, &operand)?
+                    let dialect = self.expressions.dialect;
+                    dialect.collective(&mut self.expressions, step, operation, &operand)?
                 }
             }
             _ => {
@@ -204,12 +217,6 @@ impl<'p> Writer<'p> {
         let found = self.find(&key).or_else(|| self.left.get(&(key, exit)).cloned());
         found.map_or_else(|| unsupported(&step.value, "a value of a loop that is not left"), Ok)
     }
-}
-
-/// An operand that is communicated for a second time: the compiler would merge the two, and keep
-/// the first result.
-fn barred(step: &StepJson, operand: String) -> String {
-    if step.again { format!("lax.optimization_barrier({operand})") } else { operand }
 }
 
 /// `In[B_X, D] {U_Y}`, without the name: a sharding as plans write it.

@@ -39,23 +39,30 @@ const TAKEN: &[&str] = &[
     "while",
     "with",
     "yield",
+    "axes",
+    "dist",
+    "funcol",
+    "functional",
     "jax",
     "jnp",
     "lax",
+    "torch",
     "np",
     "P",
     "n",
     "given",
     "math",
+    "all_gather",
     "carried",
     "given_part",
     "last",
     "kept",
+    "reduce_scatter",
     "sums",
 ];
 
 /// The identifier closest to a name: `x.in` becomes `x_in`.
-pub(super) fn identifier(name: &str) -> String {
+pub(in crate::export) fn identifier(name: &str) -> String {
     let letter = |c: char| match c {
         '\'' => "_prime".to_owned(),
         c if c.is_alphanumeric() || c == '_' => c.to_string(),
@@ -74,17 +81,43 @@ pub(super) fn identifier(name: &str) -> String {
 }
 
 /// The identifiers in use.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Names(IndexSet<String>);
+#[derive(Clone, Debug)]
+pub(in crate::export) struct Names {
+    now: IndexSet<String>,
+    /// Those that were in use in a loop, too.
+    ever: IndexSet<String>,
+}
 
 impl Names {
+    /// No identifiers but some that the module defines.
+    pub(super) fn reserving<'n>(defined: impl Iterator<Item = &'n str>) -> Self {
+        let now: IndexSet<String> = defined.map(str::to_owned).collect();
+        Self { ever: now.clone(), now }
+    }
+
+    /// Leaves a loop: what was not in use before it is free again.
+    pub(super) fn leave(&mut self, outside: Self) {
+        self.now = outside.now;
+    }
+
+    /// An identifier that is not in use, and was not in any loop: its value lives through one.
+    pub(in crate::export) fn fresh_through_loops(&mut self, name: &str) -> String {
+        let now = std::mem::take(&mut self.now);
+        self.now.extend(now.iter().chain(&self.ever).cloned());
+        let free = self.fresh(name);
+        self.now = now;
+        self.now.insert(free.clone());
+        free
+    }
+
     /// An identifier that is not in use: the one closest to the name, or numbered.
-    pub(super) fn fresh(&mut self, name: &str) -> String {
+    pub(in crate::export) fn fresh(&mut self, name: &str) -> String {
         let word = identifier(name);
         let numbered = (2..).map(|number| format!("{word}_{number}"));
-        let free = std::iter::once(word.clone()).chain(numbered).find(|it| !self.0.contains(it));
+        let free = std::iter::once(word.clone()).chain(numbered).find(|it| !self.now.contains(it));
         let free = free.unwrap_or(word);
-        self.0.insert(free.clone());
+        self.now.insert(free.clone());
+        self.ever.insert(free.clone());
         free
     }
 }

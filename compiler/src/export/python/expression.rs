@@ -1,18 +1,22 @@
-//! Local operations as expressions of `jax.numpy`.
+//! Local operations as expressions of arrays.
 
 use indexmap::{IndexMap, IndexSet};
 
 use super::super::json::{Argument, Operation, PlanJson, StepJson, TensorJson};
-use super::communication::axes;
+use super::dialect::Dialect;
+use super::layout::tuple;
 use super::names::identifier;
 use super::{Result, unsupported};
 
 /// Writes expressions, and notes the helper functions that they call.
-pub(super) struct Expressions<'p> {
+pub(in crate::export) struct Expressions<'p> {
+    pub(in crate::export) dialect: &'p dyn Dialect,
     pub(super) plan: &'p PlanJson,
     /// Whether all devices are one.
     pub(super) whole: bool,
-    pub(super) helpers: IndexSet<&'static str>,
+    pub(in crate::export) helpers: IndexSet<&'static str>,
+    /// The lists of axes that collectives run over together.
+    pub(in crate::export) groups: IndexSet<Vec<String>>,
     /// Values whose offset depends on sizes: it is a field of these.
     pub(super) offsets: &'p IndexSet<String>,
     /// Inside the stages of a pipeline, the name of the sizes of a microbatch, and the dimensions
@@ -21,40 +25,54 @@ pub(super) struct Expressions<'p> {
 }
 
 /// The place of a dimension.
-pub(super) fn number_of(of: &TensorJson, dim: &str) -> usize {
+pub(in crate::export) fn number_of(of: &TensorJson, dim: &str) -> usize {
     of.dims.iter().position(|other| other.dim == dim).unwrap_or(0)
 }
 
 /// The names of dimensions in order.
-pub(super) fn names(of: &TensorJson) -> Vec<&str> {
+pub(in crate::export) fn names(of: &TensorJson) -> Vec<&str> {
     of.dims.iter().map(|dim| dim.dim.as_str()).collect()
 }
 
-/// An array with its dimensions in another order, and of length one where it lacks some.
-pub(super) fn aligned(of: &str, dims: &[&str], order: &[&str]) -> String {
-    let present: Vec<&str> = order.iter().copied().filter(|dim| dims.contains(dim)).collect();
-    let places: Vec<String> = present
-        .iter()
-        .filter_map(|dim| dims.iter().position(|other| other == dim))
-        .map(|place| place.to_string())
-        .collect();
-    let turned = if present == dims {
-        of.to_owned()
-    } else {
-        format!("jnp.transpose({of}, {})", super::layout::tuple(&places))
-    };
-    if present.len() == order.len() || present.is_empty() {
-        return turned;
+impl<'p> Expressions<'p> {
+    pub(super) fn new(
+        plan: &'p PlanJson,
+        whole: bool,
+        offsets: &'p IndexSet<String>,
+        dialect: &'p dyn Dialect,
+    ) -> Self {
+        let (helpers, groups) = (IndexSet::new(), IndexSet::new());
+        Self { dialect, plan, whole, helpers, groups, offsets, rows: None }
     }
-    let first = order.iter().position(|dim| dims.contains(dim)).unwrap_or(0);
-    let index: Vec<&str> =
-        order[first..].iter().map(|dim| if dims.contains(dim) { ":" } else { "None" }).collect();
-    // Leading dimensions are broadcast as they are.
-    if index.contains(&"None") { format!("{turned}[{}]", index.join(", ")) } else { turned }
 }
 
 impl Expressions<'_> {
-    pub(super) fn helper(&mut self, name: &'static str) {
+    /// An array with its dimensions in another order, and of length one where it lacks some.
+    pub(super) fn aligned(&self, of: &str, dims: &[&str], order: &[&str]) -> String {
+        let present: Vec<&str> = order.iter().copied().filter(|dim| dims.contains(dim)).collect();
+        let places: Vec<String> = present
+            .iter()
+            .filter_map(|dim| dims.iter().position(|other| other == dim))
+            .map(|place| place.to_string())
+            .collect();
+        let turned = if present == dims {
+            of.to_owned()
+        } else {
+            self.dialect.transposed(of, &tuple(&places))
+        };
+        if present.len() == order.len() || present.is_empty() {
+            return turned;
+        }
+        let first = order.iter().position(|dim| dims.contains(dim)).unwrap_or(0);
+        let index: Vec<&str> = order[first..]
+            .iter()
+            .map(|dim| if dims.contains(dim) { ":" } else { "None" })
+            .collect();
+        // Leading dimensions are broadcast as they are.
+        if index.contains(&"None") { format!("{turned}[{}]", index.join(", ")) } else { turned }
+    }
+
+    pub(in crate::export) fn helper(&mut self, name: &'static str) {
         self.helpers.insert(name);
     }
 
@@ -71,8 +89,8 @@ impl Expressions<'_> {
         if self.is_whole(split) {
             return size;
         }
-        self.helper("local");
-        format!("local({size}, {})", axes(split))
+        let (dialect, split) = (self.dialect, split.clone());
+        dialect.local(self, &size, &split)
     }
 
     pub(super) fn shape(&mut self, of: &TensorJson) -> Vec<String> {
@@ -86,14 +104,15 @@ impl Expressions<'_> {
             return None;
         }
         let length = self.length(of, dim);
-        Some(format!("lax.axis_index({}) * {length}", axes(&split)))
+        let length = if length.contains(" // ") { format!("({length})") } else { length };
+        Some(format!("{} * {length}", self.dialect.axis_index(&split)))
     }
 
     /// The positions in their sequence of the elements along a dimension of a block.
     fn indices(&mut self, of: &TensorJson, dim: &str) -> String {
         let length = self.length(of, dim);
         let start = self.start(of, dim).map_or(String::new(), |start| format!(" + {start}"));
-        let indices = format!("jnp.arange({length}){start}");
+        let indices = format!("{}.arange({length}){start}", self.np());
         let order = self.plan.dims.iter().find(|other| other.dim == dim);
         let order = order.and_then(|dim| dim.zigzag);
         let Some(pairs) = order else { return indices };
@@ -108,88 +127,88 @@ impl Expressions<'_> {
     }
 
     /// The type of a value as an argument.
-    pub(super) fn dtype(&mut self, name: &str) -> String {
+    pub(in crate::export) fn dtype(&mut self, name: &str) -> Result {
         self.helper("dtype");
-        format!("dtype({})", jax_dtype(name))
+        Ok(format!("dtype({})", self.dialect.dtype(name)?))
+    }
+
+    /// The module of functions of arrays.
+    pub(super) fn np(&self) -> &'static str {
+        self.dialect.arrays()
     }
 
     pub(super) fn dtype_of(&self, value: &str) -> &str {
-        let value = self.plan.values.iter().find(|other| other.value == value);
-        value.map_or("bf16", |value| value.dtype.as_str())
+        dtype_in(self.plan, value)
     }
 
     /// A local step.
     pub(super) fn local(&mut self, step: &StepJson, of: &[String]) -> Result {
         let Some(operation) = &step.operation else { return unsupported(&step.value, "it") };
         let order = names(&step.result);
-        let first = |operand: &str| aligned(operand, &names(&step.operands[0]), &order);
+        let first =
+            |it: &Self, operand: &str| it.aligned(operand, &names(&step.operands[0]), &order);
         match operation {
-            Operation::Einsum { contracted } => Ok(self.einsum(step, contracted, of)),
+            Operation::Einsum { contracted } => self.einsum(step, contracted, of),
             Operation::Map { function, arguments } => self.map(step, function, arguments, of),
             Operation::Cast { dtype } => {
-                let dtype = self.dtype(dtype);
-                Ok(format!("{}.astype({dtype})", first(&of[0])))
+                let dtype = self.dtype(dtype)?;
+                Ok(self.dialect.cast(&first(self, &of[0]), &dtype))
             }
             Operation::Broadcast { .. } => {
                 let shape = self.shape(&step.result);
-                let shape = super::layout::tuple(&shape);
-                Ok(format!("jnp.broadcast_to({}, {shape})", first(&of[0])))
+                let of = first(self, &of[0]);
+                Ok(format!("{}.broadcast_to({of}, {})", self.np(), tuple(&shape)))
             }
             Operation::Constant { number } => {
                 let shape = self.shape(&step.result);
                 let dtype = self.dtype_of(&step.value).to_owned();
-                let dtype = self.dtype(&dtype);
-                let number = literal(number);
-                Ok(format!("jnp.full({}, {number}, {dtype})", super::layout::tuple(&shape)))
+                let dtype = self.dtype(&dtype)?;
+                let number = self.literal(number);
+                Ok(format!("{}.full({}, {number}, dtype={dtype})", self.np(), tuple(&shape)))
             }
             Operation::Iota { dim } => Ok(self.indices(&step.result, dim)),
             Operation::Position { dim } => {
                 let indices = format!("({})", self.indices(&step.result, dim));
-                let shape = super::layout::tuple(&self.shape(&step.result));
-                let indices = aligned(&indices, &[dim], &order);
-                Ok(format!("jnp.broadcast_to({indices}, {shape})"))
+                let shape = tuple(&self.shape(&step.result));
+                let indices = self.aligned(&indices, &[dim], &order);
+                Ok(format!("{}.broadcast_to({indices}, {shape})", self.np()))
             }
             Operation::Mask { query, key, fill } => {
                 let indices = |it: &mut Self, dim: &str| {
-                    aligned(&format!("({})", it.indices(&step.result, dim)), &[dim], &order)
+                    let indices = format!("({})", it.indices(&step.result, dim));
+                    it.aligned(&indices, &[dim], &order)
                 };
                 let (query, key) = (indices(self, query), indices(self, key));
-                let fill = if fill == "-inf" { "-jnp.inf" } else { "0" };
-                Ok(format!("jnp.where({key} <= {query}, {}, {fill})", first(&of[0])))
+                let (np, of) = (self.np(), first(self, &of[0]));
+                let fill = if fill == "-inf" { format!("-{np}.inf") } else { "0".to_owned() };
+                Ok(format!("{np}.where({key} <= {query}, {of}, {fill})"))
             }
-            Operation::Reduce { function, dims } => Ok(reduced(step, function, dims, &of[0])),
+            Operation::Reduce { function, dims } => Ok(self.reduced(step, function, dims, &of[0])),
             Operation::Composite { function, dims, epsilon } => {
                 Ok(self.composite(step, function, dims, *epsilon, &of[0]))
             }
-            Operation::Take { dim } => Ok(self.take(step, dim, of)),
-            Operation::Put { dim } => Ok(self.put(step, dim, of)),
+            Operation::Take { dim } => self.take(step, dim, of),
+            Operation::Put { dim } => self.put(step, dim, of),
             Operation::Update { dim } => self.update(step, dim, of),
             _ => self.rearranged(step, operation, of),
         }
     }
 
-    fn einsum(&mut self, step: &StepJson, contracted: &[String], of: &[String]) -> String {
+    fn einsum(&mut self, step: &StepJson, contracted: &[String], of: &[String]) -> Result {
         let (left, right) = (&step.operands[0], &step.operands[1]);
         if contracted.is_empty() {
             let order = names(&step.result);
-            return format!(
-                "{} * {}",
-                aligned(&of[0], &names(left), &order),
-                aligned(&of[1], &names(right), &order)
-            );
+            let left = self.aligned(&of[0], &names(left), &order);
+            return Ok(format!("{left} * {}", self.aligned(&of[1], &names(right), &order)));
         }
         let all: Vec<&str> = [left, right, &step.result].iter().flat_map(|of| names(of)).collect();
         let letters = letters(&all);
         let word = |of: &TensorJson| names(of).iter().map(|dim| letters[dim]).collect::<String>();
-        let (a, b, out) = (word(left), word(right), word(&step.result));
-        let wanted = self.dtype_of(&step.value).to_owned();
-        let natural = [left, right].iter().any(|of| self.dtype_of(&of.value) == wanted);
-        let wider = if natural {
-            String::new()
-        } else {
-            format!(", preferred_element_type={}", self.dtype(&wanted))
-        };
-        format!("jnp.einsum(\"{a},{b}->{out}\", {}, {}{wider})", of[0], of[1])
+        let formula = format!("{},{}->{}", word(left), word(right), word(&step.result));
+        let (dialect, plan) = (self.dialect, self.plan);
+        let dtype = |value: &str| dtype_in(plan, value);
+        let operands = [(&*of[0], dtype(&left.value)), (&*of[1], dtype(&right.value))];
+        dialect.einsum(self, &formula, operands, dtype(&step.value))
     }
 
     fn map(
@@ -201,9 +220,9 @@ impl Expressions<'_> {
     ) -> Result {
         let order = names(&step.result);
         let argument = |argument: &Argument| match argument {
-            Argument::Number(number) => literal(number),
+            Argument::Number(number) => self.literal(number),
             Argument::Operand(place) => {
-                aligned(&of[*place], &names(&step.operands[*place]), &order)
+                self.aligned(&of[*place], &names(&step.operands[*place]), &order)
             }
         };
         let a: Vec<String> = arguments.iter().map(argument).collect();
@@ -215,13 +234,17 @@ impl Expressions<'_> {
         if spread || step.result.dims.is_empty() {
             return Ok(text);
         }
-        let shape = super::layout::tuple(&self.shape(&step.result));
-        Ok(format!("jnp.broadcast_to({text}, {shape})"))
+        if step.operands.is_empty() {
+            return unsupported(&step.value, "a function of numbers alone");
+        }
+        let shape = tuple(&self.shape(&step.result));
+        Ok(format!("{}.broadcast_to({text}, {shape})", self.np()))
     }
 
     /// A function of the language on arguments.
     fn call(&mut self, step: &StepJson, function: &str, a: &[String]) -> Result {
         let infix = |symbol: &str| format!("{} {symbol} {}", a[0], a[1]);
+        let (dialect, np) = (self.dialect, self.np());
         Ok(match function {
             "add" => infix("+"),
             "sub" => infix("-"),
@@ -235,43 +258,28 @@ impl Expressions<'_> {
             "less_equal" => infix("<="),
             "neg" => format!("-{}", a[0]),
             "copy" | "identity" => a[0].clone(),
-            "stop_gradient" => format!("lax.stop_gradient({})", a[0]),
-            "ones" => format!("jnp.ones_like({})", a[0]),
-            "pow" => format!("jnp.power({}, {})", a[0], a[1]),
-            "rsqrt" => format!("lax.rsqrt({})", a[0]),
-            "erf" => format!("jax.scipy.special.erf({})", a[0]),
-            "relu" => format!("jax.nn.relu({})", a[0]),
-            "gelu" => format!("jax.nn.gelu({}, approximate=True)", a[0]),
-            "sigmoid" => format!("jax.nn.sigmoid({})", a[0]),
-            "silu" | "swish" => format!("jax.nn.silu({})", a[0]),
-            "softplus" => format!("jax.nn.softplus({})", a[0]),
-            "drelu" => format!("jnp.where({} > 0, {}, 0)", a[0], a[1]),
-            "dabs" => format!("{} * jnp.sign({})", a[1], a[0]),
-            "dtanh" => format!("{} * (1 - jnp.tanh({}) ** 2)", a[1], a[0]),
-            "derf" => self.derivative("jax.scipy.special.erf", a),
-            "dgelu" => self.derivative("jax.nn.gelu", a),
-            "dsigmoid" => self.derivative("jax.nn.sigmoid", a),
-            "dsilu" => self.derivative("jax.nn.silu", a),
-            "select" => format!("jnp.where({} != 0, {}, {})", a[0], a[1], a[2]),
+            "ones" => format!("{np}.ones_like({})", a[0]),
+            "drelu" => format!("{np}.where({} > 0, {}, 0)", a[0], a[1]),
+            "dabs" => format!("{} * {np}.sign({})", a[1], a[0]),
+            "dtanh" => format!("{} * (1 - {np}.tanh({}) ** 2)", a[1], a[0]),
+            "select" => format!("{np}.where({} != 0, {}, {})", a[0], a[1], a[2]),
             "ema" => format!("{} * {} + (1 - {}) * {}", a[2], a[0], a[2], a[1]),
             "ema_square" => format!("{} * {} + (1 - {}) * {} ** 2", a[2], a[0], a[2], a[1]),
             "momentum" => format!("{} * {} + {}", a[2], a[0], a[1]),
             "sgd_step" => format!("{} - {} * {}", a[0], a[2], a[1]),
             "row_step" => {
-                format!("{} - {} * {} / (jnp.sqrt({}) + {})", a[0], a[3], a[1], a[2], a[4])
+                format!("{} - {} * {} / ({np}.sqrt({}) + {})", a[0], a[3], a[1], a[2], a[4])
             }
             "adam_step" => {
                 self.helper("adam_step");
                 format!("adam_step({})", a.join(", "))
             }
-            "abs" | "cos" | "exp" | "expm1" | "log" | "maximum" | "minimum" | "round" | "sin"
-            | "sqrt" | "square" | "tanh" => format!("jnp.{function}({})", a.join(", ")),
-            other => return unsupported(&step.value, format!("the function `{other}`")),
+            _ => return dialect.function(self, step, function, a),
         })
     }
 
     /// The gradient of a function at the first argument, times the second.
-    fn derivative(&mut self, function: &str, a: &[String]) -> String {
+    pub(in crate::export) fn derivative(&mut self, function: &str, a: &[String]) -> String {
         self.helper("pull_back");
         format!("pull_back({function}, {}, {})", a[0], a[1])
     }
@@ -286,9 +294,12 @@ impl Expressions<'_> {
     ) -> String {
         let from = &step.operands[0];
         let along = places(from, dims);
+        let dialect = self.dialect;
         let call = match function {
-            "softmax" => format!("jax.nn.softmax({of}, axis={along})"),
-            "logsumexp" => format!("jax.nn.logsumexp({of}, axis={along})"),
+            "softmax" | "logsumexp" => {
+                let dims: Vec<usize> = dims.iter().map(|dim| number_of(from, dim)).collect();
+                dialect.softmax(self, of, function, &dims)
+            }
             norm => {
                 let norm = if norm == "layernorm" { "layer_norm" } else { "rms_norm" };
                 self.helper(norm);
@@ -299,7 +310,7 @@ impl Expressions<'_> {
         let kept = names(from)
             .into_iter()
             .filter(|dim| function != "logsumexp" || !dims.iter().any(|gone| gone == dim));
-        aligned(&call, &kept.collect::<Vec<_>>(), &names(&step.result))
+        self.aligned(&call, &kept.collect::<Vec<_>>(), &names(&step.result))
     }
 
     /// One where an index is that of a row of a block.
@@ -310,11 +321,11 @@ impl Expressions<'_> {
         format!("one_hot({ids}, {rows})")
     }
 
-    fn take(&mut self, step: &StepJson, dim: &str, of: &[String]) -> String {
+    fn take(&mut self, step: &StepJson, dim: &str, of: &[String]) -> Result {
         let (table, ids) = (&step.operands[0], &step.operands[1]);
         if names(ids).iter().any(|other| names(table).contains(other)) {
             let hot = self.one_hot(&of[1], table, dim);
-            return chosen_einsum(step, dim, (&of[0], &hot));
+            return self.chosen_einsum(step, dim, (&of[0], &hot));
         }
         self.helper("take_rows");
         let start = self.start(table, dim).map_or(of[1].clone(), |s| format!("{} - {s}", of[1]));
@@ -322,12 +333,12 @@ impl Expressions<'_> {
         let given = names(table)
             .into_iter()
             .flat_map(|other| if other == dim { names(ids) } else { vec![other] });
-        aligned(&call, &given.collect::<Vec<_>>(), &names(&step.result))
+        Ok(self.aligned(&call, &given.collect::<Vec<_>>(), &names(&step.result)))
     }
 
-    fn put(&mut self, step: &StepJson, dim: &str, of: &[String]) -> String {
+    fn put(&mut self, step: &StepJson, dim: &str, of: &[String]) -> Result {
         let hot = self.one_hot(&of[1], &step.result, dim);
-        chosen_einsum(step, dim, (&of[0], &hot))
+        self.chosen_einsum(step, dim, (&of[0], &hot))
     }
 
     /// Rows replaced: of several for one place of the array, the last one stays.
@@ -342,46 +353,60 @@ impl Expressions<'_> {
         let hot = self.one_hot(&of[1], array, dim);
         let place: Vec<&str> = names(ids).into_iter().chain([dim]).collect();
         let result = names(&step.result);
-        let array = aligned(&of[0], &known, &result);
+        let array = self.aligned(&of[0], &known, &result);
         let order: Vec<&str> = several.iter().copied().chain(result).collect();
-        let hot = aligned(&hot, &place, &order);
-        let rows = aligned(&of[2], &names(rows), &order);
+        let hot = self.aligned(&hot, &place, &order);
+        let rows = self.aligned(&of[2], &names(rows), &order);
         if several.is_empty() {
-            return Ok(format!("jnp.where({hot} != 0, {rows}, {array})"));
+            return Ok(format!("{}.where({hot} != 0, {rows}, {array})", self.np()));
         }
         self.helper("update_rows");
         Ok(format!("update_rows({array}, {hot}, {rows})"))
     }
+
+    /// A product with an array that is one where an index is that of a row.
+    fn chosen_einsum(&mut self, step: &StepJson, dim: &str, (of, hot): (&str, &str)) -> Result {
+        let (table, ids) = (&step.operands[0], &step.operands[1]);
+        let place: Vec<&str> = names(ids).into_iter().chain([dim]).collect();
+        let all: Vec<&str> =
+            names(table).into_iter().chain(place.clone()).chain(names(&step.result)).collect();
+        let letters = letters(&all);
+        let word = |dims: &[&str]| dims.iter().map(|dim| letters[dim]).collect::<String>();
+        let (table, place) = (word(&names(table)), word(&place));
+        let formula = format!("{table},{place}->{}", word(&names(&step.result)));
+        let (dialect, plan) = (self.dialect, self.plan);
+        let dtype = |value: &str| dtype_in(plan, value);
+        let operands = [(of, dtype(&step.operands[0].value)), (hot, "bool")];
+        dialect.einsum(self, &formula, operands, dtype(&step.value))
+    }
+
+    fn reduced(&self, step: &StepJson, function: &str, dims: &[String], of: &str) -> String {
+        let from = &step.operands[0];
+        let name = self.dialect.reduction(if function == "mean" { "sum" } else { function });
+        let (np, keyword) = (self.np(), self.dialect.dim_keyword());
+        let mut call = format!("{np}.{name}({of}, {keyword}={})", places(from, dims));
+        let kept: Vec<&str> =
+            names(from).into_iter().filter(|dim| !dims.iter().any(|gone| gone == dim)).collect();
+        call = self.aligned(&call, &kept, &names(&step.result));
+        if function == "mean" {
+            let sizes: Vec<String> =
+                dims.iter().map(|dim| format!("n.{}", identifier(dim))).collect();
+            let count = sizes.join(" * ");
+            let count = if sizes.len() > 1 { format!("({count})") } else { count };
+            call = format!("{call} / {count}");
+        }
+        call
+    }
+
+    /// A number as Python writes it.
+    fn literal(&self, number: &str) -> String {
+        number.replace("inf", &format!("{}.inf", self.np()))
+    }
 }
 
-/// A product with an array that is one where an index is that of a row.
-fn chosen_einsum(step: &StepJson, dim: &str, (of, hot): (&str, &str)) -> String {
-    let (table, ids) = (&step.operands[0], &step.operands[1]);
-    let place: Vec<&str> = names(ids).into_iter().chain([dim]).collect();
-    let all: Vec<&str> =
-        names(table).into_iter().chain(place.clone()).chain(names(&step.result)).collect();
-    let letters = letters(&all);
-    let word = |dims: &[&str]| dims.iter().map(|dim| letters[dim]).collect::<String>();
-    format!(
-        "jnp.einsum(\"{},{}->{}\", {of}, {hot})",
-        word(&names(table)),
-        word(&place),
-        word(&names(&step.result))
-    )
-}
-
-/// `jnp.bfloat16`: the name of a type in JAX.
-pub(super) fn jax_dtype(name: &str) -> String {
-    let known = match name {
-        "bool" => "bool_",
-        "f16" => "float16",
-        "bf16" => "bfloat16",
-        "f32" => "float32",
-        "fp8" => "float8_e4m3fn",
-        "fp4" => "float4_e2m1fn",
-        other => other,
-    };
-    format!("jnp.{known}")
+fn dtype_in<'p>(plan: &'p PlanJson, value: &str) -> &'p str {
+    let value = plan.values.iter().find(|other| other.value == value);
+    value.map_or("bf16", |value| value.dtype.as_str())
 }
 
 /// The field of an offset.
@@ -392,22 +417,6 @@ pub(super) fn offset_name(value: &str) -> String {
 fn places(of: &TensorJson, dims: &[String]) -> String {
     let places: Vec<String> = dims.iter().map(|dim| number_of(of, dim).to_string()).collect();
     if let [one] = places.as_slice() { one.clone() } else { super::layout::tuple(&places) }
-}
-
-fn reduced(step: &StepJson, function: &str, dims: &[String], of: &str) -> String {
-    let from = &step.operands[0];
-    let name = if function == "mean" { "sum" } else { function };
-    let mut call = format!("jnp.{name}({of}, axis={})", places(from, dims));
-    let kept: Vec<&str> =
-        names(from).into_iter().filter(|dim| !dims.iter().any(|gone| gone == dim)).collect();
-    call = aligned(&call, &kept, &names(&step.result));
-    if function == "mean" {
-        let sizes: Vec<String> = dims.iter().map(|dim| format!("n.{}", identifier(dim))).collect();
-        let count = sizes.join(" * ");
-        let count = if sizes.len() > 1 { format!("({count})") } else { count };
-        call = format!("{call} / {count}");
-    }
-    call
 }
 
 /// A letter for each dimension: its own where that is free.
@@ -423,8 +432,4 @@ fn letters<'d>(dims: &[&'d str]) -> IndexMap<&'d str, char> {
         found.insert(dim, letter);
     }
     found
-}
-
-fn literal(number: &str) -> String {
-    number.replace("inf", "jnp.inf")
 }

@@ -66,7 +66,7 @@ impl<'p> Writer<'p> {
     /// The number of layers of a device, of the stage that has the most.
     pub(super) fn slots(&mut self, block: usize) -> String {
         self.expressions.helper("layer_slots");
-        format!("layer_slots({}).shape[1]", self.chunks_name(block))
+        format!("len(layer_slots({})[0])", self.chunks_name(block))
     }
 
     /// A loop over the layers of a pipeline.
@@ -103,7 +103,7 @@ impl<'p> Writer<'p> {
         let (sums, left) = self.leave_stages(number, &mut frame)?;
         let text = std::mem::replace(&mut self.text, before);
         self.scopes.pop();
-        self.names = outside;
+        self.names.leave(outside);
         if text.contains(&format!("{sizes}.")) {
             self.write_sizes(&sizes, stages, indent);
         }
@@ -190,7 +190,8 @@ impl<'p> Writer<'p> {
             let mut all = self.entering(&key, exit)?;
             if by_row && exit.is_none() {
                 let parts = self.parts_of("x", &of)?;
-                all = format!("jax.vmap(lambda x: {parts})({all})");
+                let framework = self.expressions.dialect.framework();
+                all = format!("{framework}.vmap(lambda x: {parts})({all})");
             }
             let name = self.names.fresh(&key.0);
             let rows = if by_row { &mut given.rows } else { &mut given.layers };
@@ -292,8 +293,10 @@ impl<'p> Writer<'p> {
     pub(super) fn sum_of_layers(&mut self, number: usize, all: &str) -> String {
         self.expressions.helper("sum_of_layers");
         let block = self.flow.loops[number].block;
-        let axis = self.plan.blocks[block].pipeline.as_ref().map_or("", |stages| &stages.axis);
-        format!("sum_of_layers({all}, {}, {axis:?})", self.chunks_name(block))
+        let stages = self.plan.blocks[block].pipeline.as_ref();
+        let axis = stages.map(|stages| stages.axis.clone()).into_iter().collect::<Vec<_>>();
+        let me = self.expressions.dialect.axis_index(&axis);
+        format!("sum_of_layers({all}, {}, {me})", self.chunks_name(block))
     }
 
     /// The rows of all microbatches.
@@ -330,9 +333,11 @@ impl<'p> Writer<'p> {
         let reverse = if call.reverse { ", reverse=True" } else { "" };
         let first = tuple(&column(&frame.carried, 0));
         let zeros = tuple(&column(sums, 1));
-        let (function, axis) = (call.function, call.axis);
+        let dialect = self.expressions.dialect;
+        let function = call.function;
+        let stages = dialect.stages(&mut self.expressions, call.axis);
         let text = format!(
-            "last, kept, sums = run_stages({function}, {axis:?}, {chunks}, {first}, ({arrays}), \
+            "last, kept, sums = run_stages({function}, {stages}, {chunks}, {first}, ({arrays}), \
              {zeros}{reverse})"
         );
         self.line(indent, &text);

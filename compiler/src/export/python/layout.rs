@@ -1,10 +1,10 @@
 //! Lines as `black` breaks them: at the last bracket, then one argument a line.
 
 /// The longest line.
-pub(super) const WIDTH: usize = 88;
+pub(in crate::export) const WIDTH: usize = 88;
 
 /// A line at an indentation, broken where it is too long.
-pub(super) fn line(indent: usize, text: &str) -> String {
+pub(in crate::export) fn line(indent: usize, text: &str) -> String {
     let flat = format!("{}{text}\n", " ".repeat(indent));
     if flat.trim_end().chars().count() <= WIDTH {
         return flat;
@@ -78,7 +78,7 @@ fn arguments(text: &str) -> Vec<String> {
 }
 
 /// `(a, b)`, `(a,)`, `()`.
-pub(super) fn tuple(items: &[String]) -> String {
+pub(in crate::export) fn tuple(items: &[String]) -> String {
     match items {
         [one] => format!("({one},)"),
         all => format!("({})", all.join(", ")),
@@ -91,7 +91,7 @@ fn targets(items: &[String]) -> String {
 }
 
 /// `a, b = from` at an indentation; one name a line where they are many.
-pub(super) fn unpacked(indent: usize, items: &[String], from: &str) -> String {
+pub(in crate::export) fn unpacked(indent: usize, items: &[String], from: &str) -> String {
     let flat = format!("{} = {from}", targets(items));
     if indent + flat.chars().count() <= WIDTH {
         return line(indent, &flat);
@@ -99,4 +99,20 @@ pub(super) fn unpacked(indent: usize, items: &[String], from: &str) -> String {
     let pad = " ".repeat(indent);
     let names: Vec<String> = items.iter().map(|item| format!("{pad}    {item},\n")).collect();
     format!("{pad}(\n{}{pad}) = {from}\n", names.concat())
+}
+
+/// `a, b = x, y` at an indentation; one a line where they are many.
+pub(in crate::export) fn assigned(indent: usize, to: &[String], from: &[String]) -> String {
+    let flat = format!("{} = {}", to.join(", "), from.join(", "));
+    if indent + flat.chars().count() <= WIDTH {
+        return line(indent, &flat);
+    }
+    let from = tuple(from);
+    let head = format!("{} = (", to.join(", "));
+    if indent + head.chars().count() <= WIDTH {
+        return line(indent, &format!("{} = {from}", to.join(", ")));
+    }
+    let pad = " ".repeat(indent);
+    let names: Vec<String> = to.iter().map(|item| format!("{pad}    {item},\n")).collect();
+    format!("{pad}(\n{}{}", names.concat(), line(indent, &format!(") = {from}")))
 }

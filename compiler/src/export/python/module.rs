@@ -1,0 +1,114 @@
+//! What modules of all frameworks have: the functions of devices and of the whole, and tables.
+
+use indexmap::IndexSet;
+
+use super::super::json::{PlanJson, ValueJson};
+use super::body::Writer;
+use super::dialect::Dialect;
+use super::layout;
+use super::names::identifier;
+use super::sizes::{self, block_field, count_name, loops};
+use super::{Result, phases, unsupported};
+
+/// The functions of a module.
+pub(in crate::export) struct Functions {
+    /// The body of what a device runs.
+    pub(in crate::export) step: String,
+    /// The body of the unsharded program.
+    pub(in crate::export) reference: String,
+    /// The helper functions that they call.
+    pub(in crate::export) helpers: IndexSet<&'static str>,
+    /// The lists of axes that collectives run over together.
+    pub(in crate::export) groups: IndexSet<Vec<String>>,
+    /// The mesh, and sizes of dimensions and loops.
+    pub(in crate::export) sizes: String,
+}
+
+/// The functions of a plan; `small` is the same at other sizes.
+pub(in crate::export) fn functions(
+    plan: &PlanJson,
+    small: &PlanJson,
+    dialect: &dyn Dialect,
+) -> Result<Functions> {
+    supported(plan)?;
+    let offsets = sizes::offsets(plan, small);
+    let by_phase = phases::split(plan);
+    let (step, expressions) = Writer::new(&by_phase, false, (&offsets, dialect)).body()?;
+    let (mut helpers, groups) = (expressions.helpers, expressions.groups);
+    let (reference, expressions) = Writer::new(plan, true, (&offsets, dialect)).body()?;
+    helpers.extend(expressions.helpers);
+    let sizes = sizes::sizes(plan, small, &offsets);
+    Ok(Functions { step, reference, helpers, groups, sizes })
+}
+
+/// Why a plan cannot be written yet.
+fn supported(plan: &PlanJson) -> Result<()> {
+    let tensors = plan.steps.iter().flat_map(|step| step.operands.iter().chain([&step.result]));
+    let given = plan.values.iter().filter_map(|value| value.given.as_ref());
+    let padded = |dim: &str| {
+        plan.dims.iter().any(|other| other.dim == dim && other.padded_size != other.size)
+    };
+    for tensor in tensors.chain(given) {
+        if let Some(dim) = tensor.dims.iter().find(|dim| !dim.axes.is_empty() && padded(&dim.dim)) {
+            return unsupported(&tensor.value, format!("the padded dimension `{}`", dim.dim));
+        }
+    }
+    let leaving = plan.outputs.iter().map(|output| &output.tensor);
+    let given = plan.values.iter().filter_map(|value| value.given.as_ref());
+    for tensor in leaving.chain(given) {
+        if tensor.reduction.as_deref().is_some_and(|how| how != "sum") {
+            return unsupported(&tensor.value, "an argument or output of partial maxima or minima");
+        }
+    }
+    for value in plan.values.iter().filter(|value| value.block.is_some()) {
+        if value.given.as_ref().is_some_and(|given| !given.unreduced.is_empty()) {
+            return unsupported(&value.value, "a parameter of layers that is given in parts");
+        }
+    }
+    Ok(())
+}
+
+/// The block around a block whose layers are on stages.
+fn on_stages(plan: &PlanJson, block: usize) -> Option<usize> {
+    loops(plan, block).into_iter().find(|&block| plan.blocks[block].pipeline.is_some())
+}
+
+/// `("L", "B")`: the dimensions of an argument by the fields of their sizes, those of layers first.
+pub(in crate::export) fn dims_of(plan: &PlanJson, value: &ValueJson) -> String {
+    let layers = value.block.map(|block| loops(plan, block)).unwrap_or_default();
+    let layers = layers.into_iter().map(|block| count_name(plan, block));
+    let dims = value.dims.iter().map(|dim| identifier(dim));
+    layout::tuple(&layers.chain(dims).map(|dim| format!("{dim:?}")).collect::<Vec<_>>())
+}
+
+/// The helper functions that are used, in their order.
+pub(in crate::export) fn helper_text(
+    used: &IndexSet<&'static str>,
+    dialect: &dyn Dialect,
+) -> String {
+    let text = dialect.helpers().iter().filter(|(name, _)| used.contains(name));
+    text.map(|(_, text)| format!("\n\n{}", text.trim_end()) + "\n").collect()
+}
+
+/// The values of layers that are on stages, and the fields that say which layers each has.
+pub(in crate::export) fn staged(plan: &PlanJson) -> String {
+    let of_stages =
+        |value: &&ValueJson| value.block.is_some_and(|block| on_stages(plan, block).is_some());
+    let is_output =
+        |value: &ValueJson| plan.outputs.iter().any(|it| it.tensor.value == value.value);
+    let values = plan.values.iter().filter(of_stages);
+    let values = values.filter(|value| value.given.is_some() || is_output(value));
+    let lines: String = values
+        .filter_map(|value| {
+            let field = block_field(plan, on_stages(plan, value.block?)?, "chunks");
+            Some(layout::line(4, &format!("{:?}: {field:?},", value.value)))
+        })
+        .collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\n# The chunks of layers of what is sharded over stages: by these, not in order.\n\
+         STAGED = {{\n{lines}}}\n"
+    )
+}
