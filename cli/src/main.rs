@@ -7,6 +7,7 @@ mod configs;
 mod error;
 mod exit_status;
 mod input;
+mod interrupt;
 mod lsp;
 mod options;
 mod output;

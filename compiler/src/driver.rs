@@ -209,6 +209,7 @@ pub(crate) fn planned_until<'p>(
         objective: options.objective,
         interrupt: options.interrupt(),
         capacity: options.capacity(program),
+        effort: options.effort,
     };
     let request =
         PlanRequest { strategy: options.strategy, refinement: options.refinement, search };

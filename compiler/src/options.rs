@@ -12,6 +12,7 @@ use crate::source::files::Files;
 
 pub use shardwise_ir::rates::Rates;
 pub use shardwise_ir::resolve::{AxisSize, DimSize};
+pub use shardwise_passes::Effort;
 pub use shardwise_passes::Objective;
 pub use shardwise_passes::collective::Refinement;
 pub use shardwise_passes::pipeline::Strategy;
@@ -31,6 +32,8 @@ pub struct Options {
     pub memory: Option<f64>,
     /// The time limit of the search; without one, it runs until the proof or its limits of work.
     pub timeout: Option<Duration>,
+    /// How much work the search does under a memory limit.
+    pub effort: Effort,
     /// Ends the work on the program when it is set: then there is no plan, and findings may be
     /// missing.
     pub cancellation: Cancellation,

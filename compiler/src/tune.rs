@@ -17,7 +17,8 @@
 //! 2. *unlimited*: the planner's bound where memory is no limit. If that plan fits, it is the
 //!    candidate's. More microbatches never take less time (every step costs at least its share), so
 //!    it bounds them, too.
-//! 3. *within memory*: the plan that fits, and the planner's bound of it.
+//! 3. *within memory*: the plan that fits, and the planner's bound of it. In large spaces with
+//!    little effort first; with all effort only for those of the best that are not proven.
 //!
 //! Candidates are expanded best bound first, a fixed number at once, so that the result and all
 //! counts are the same on every machine. One whose bound reaches the best so far is cut.
@@ -29,13 +30,17 @@
 
 mod axis_words;
 mod branch;
+mod curve;
+mod flags;
 mod html;
+mod leaf;
 mod machine;
 mod records;
 mod strategy;
 mod table;
 mod template;
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -44,7 +49,8 @@ use crate::diagnostics::Findings;
 use crate::display::Format;
 use crate::options::Options;
 
-pub use strategy::{Degree, Strategy};
+pub use curve::{CURVE_FORMATS, Curve, Point, curve, doubled};
+pub use strategy::{ActingAxis, Degree, Strategy};
 
 /// What is searched, and how far.
 #[derive(Clone, Debug)]
@@ -95,6 +101,18 @@ pub enum Refused {
     Options(String),
 }
 
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program(findings) => match findings.reports.first() {
+                Some(report) => f.write_str(&report.diag.message),
+                None => f.write_str("the program has errors"),
+            },
+            Self::Options(text) => f.write_str(text),
+        }
+    }
+}
+
 /// The best strategies, and what is proven of them.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tuned {
@@ -106,6 +124,8 @@ pub struct Tuned {
     pub hardware: String,
     /// Chips.
     pub chips: u64,
+    /// The size of the batch of all chips, where the program has one.
+    pub batch: Option<u64>,
     /// The time that is minimized: `serial`, `comm` or `overlap`.
     pub objective: &'static str,
     /// The best distinct strategies found, best first.
@@ -145,6 +165,8 @@ pub struct Space {
     pub runs: usize,
     /// Left when the time was over.
     pub left: usize,
+    /// Whether somebody stopped it.
+    pub stopped: bool,
 }
 
 /// How far a search is.
@@ -219,4 +241,24 @@ pub const FORMATS: &[Format<Tuned>] = &[
         write: |tuned| Ok(records::json(tuned)),
     },
     Format { name: "html", about: "A page for the browser", write: html::html },
+    Format {
+        name: "megatron",
+        about: "The winner as flags of Megatron-LM, with what they cannot say",
+        write: flags::megatron,
+    },
+    Format {
+        name: "maxtext",
+        about: "The winner as settings of MaxText, with what they cannot say",
+        write: flags::maxtext,
+    },
+    Format {
+        name: "torchtitan",
+        about: "The winner as flags of torchtitan, with what they cannot say",
+        write: flags::torchtitan,
+    },
+    Format {
+        name: "deepspeed",
+        about: "The winner as a configuration of DeepSpeed, with what it cannot say",
+        write: flags::deepspeed,
+    },
 ];

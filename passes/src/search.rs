@@ -35,7 +35,7 @@ use crate::search::memory::limit::Limit;
 use crate::solver::branch_and_bound::can_prune;
 
 pub use objective::Objective;
-pub use outcome::{Found, Optimality, Refusal, Request};
+pub use outcome::{Effort, Found, Optimality, Refusal, Request};
 pub(crate) use serial::without_textbook;
 
 /// The cheapest plan that fits into the capacity; never worse than `textbook`, if that fits, and
@@ -84,7 +84,10 @@ fn within(
     let limit = Limit::new(tables, textbook, request, capacity);
     let FeasiblePlan { plan, lower_bound_s } = limit.feasible_or_tighter();
     let Some((plan, seconds)) = plan else {
-        let smallest = limit.smallest(&found.plan);
+        let smallest = match request.effort {
+            Effort::Full => limit.smallest(&found.plan),
+            Effort::Quick => found.plan,
+        };
         let peak = memory_of(&ExpandedPlan::from(&smallest)).peak_bytes;
         return Err(Refusal::OverCapacity(Box::new(smallest), peak));
     };

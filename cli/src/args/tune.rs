@@ -3,11 +3,13 @@
 use clap::Args;
 use shardwise::export::Format;
 use shardwise::setting;
-use shardwise::tune::{FORMATS, Tuned};
+use shardwise::tune::{FORMATS, Tuned, doubled};
 
 use super::one_of::format_of;
 use super::planning::{HardwareFileArgs, RateArgs, SearchArgs};
 
+/// Chips at most.
+const MOST_CHIPS: u64 = 1 << 20;
 /// The heading in help of what is searched.
 const SPACE: &str = "Space";
 /// The heading in help of sizes.
@@ -18,9 +20,9 @@ pub(crate) struct TuneArgs {
     /// The program; `-` is standard input.
     #[arg(value_name = "FILE")]
     pub(crate) file: String,
-    /// Chips to use, all of them.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    pub(crate) chips: u64,
+    /// Chips to use, all of them; 64..4096 doubles them from 64 to 4096: a scaling curve.
+    #[arg(long, value_name = "NUMBERS", value_parser = chips)]
+    pub(crate) chips: Chips,
     /// Output format.
     #[arg(long, value_parser = format_of(FORMATS), default_value = FORMATS[0].name)]
     pub(crate) format: &'static Format<Tuned>,
@@ -80,6 +82,29 @@ pub(crate) struct TuneArgs {
     pub(crate) rates: RateArgs,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
+}
+
+/// Numbers of chips.
+#[derive(Clone, Debug)]
+pub(crate) enum Chips {
+    /// One.
+    One(u64),
+    /// A scaling curve over several.
+    Curve(Vec<u64>),
+}
+
+fn chips(text: &str) -> Result<Chips, String> {
+    let number = |text: &str| {
+        let number = text.parse::<u64>().ok().filter(|number| (1..=MOST_CHIPS).contains(number));
+        number.ok_or_else(|| format!("give a number of chips from 1 to {MOST_CHIPS}, or 64..4096"))
+    };
+    match text.split_once("..") {
+        None => number(text).map(Chips::One),
+        Some((first, last)) => match doubled(number(first)?, number(last)?) {
+            numbers if numbers.is_empty() => Err("give the smaller number first: 64..4096".into()),
+            numbers => Ok(Chips::Curve(numbers)),
+        },
+    }
 }
 
 /// A number of mesh axes: with more than four, the space of shardings is too large to plan.

@@ -64,3 +64,39 @@ fn errors_end_with_their_status() {
     assert_eq!(code(&["--chips", "0"]).0, Some(2));
     assert_eq!(code(&["--chips", "8", "--axes", "9"]).0, Some(2));
 }
+
+#[test]
+fn several_numbers_of_chips_are_a_curve() {
+    let output = run(&["tune", "-", "--chips", "8..32", "--best", "1"], MLP);
+    let curve = text(&output.stdout);
+    let rows: Vec<&str> =
+        curve.lines().skip(1).map_while(|line| line.split_whitespace().next()).collect();
+    assert_eq!(rows, ["8", "16", "32"], "{curve}");
+    assert!(curve.contains("100.0%") && curve.contains("efficiency"), "{curve}");
+    let html = run(&["tune", "-", "--chips", "8..16", "--format", "html"], MLP);
+    assert_eq!(html.status.code(), Some(2), "{}", text(&html.stderr));
+    assert!(text(&html.stderr).contains("text, md, csv, json"));
+    assert_eq!(run(&["tune", "-", "--chips", "16..8"], MLP).status.code(), Some(2));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_prints_the_best_so_far() {
+    use std::process::{Command, Stdio};
+    let command = Command::new(env!("CARGO_BIN_EXE_shardwise"))
+        .args(["tune", "tests/programs/tune/mlp.shard", "--chips", "4096"])
+        .current_dir(root())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    let pid = command.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &pid]).status().expect("kill is there");
+    let output = command.wait_with_output().expect("it ends");
+    let printed = text(&output.stdout) + &text(&output.stderr);
+    // Nothing where it had ended before; an exit status in any case, and not the signal.
+    assert!(output.status.code().is_some(), "{printed}");
+    let is_answer = printed.contains("when it was stopped") || printed.contains("the search ended");
+    assert!(is_answer || !sent.success() || printed.contains("nothing in this space"), "{printed}");
+}

@@ -1,30 +1,34 @@
 //! Branch and bound over candidates; the bounds are those that [`crate::tune`] lists.
 //!
-//! A candidate is expanded in two runs of the planner: without a memory limit, which is fast and
-//! bounds it, and within memory, if that plan does not fit. Each round expands the few open
-//! candidates with the least bounds, in parallel; their number does not depend on the machine.
+//! A candidate is expanded in runs of the planner ([`super::leaf`]): without a memory limit, which
+//! is fast and bounds it, and within memory, if that plan does not fit. A large space is planned
+//! with little effort, until nothing is open; then the best that are not proven, with all effort.
+//! Each round expands the few open candidates with the least bounds, in parallel; their number does
+//! not depend on the machine.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use indexmap::{IndexMap, IndexSet};
 use rayon::prelude::*;
 use shardwise_ir::{Diag, codes};
 
+use super::leaf::{Leaves, Outcome, Refusal, Stage};
 use super::machine::Shape;
 use super::strategy::{Key, Strategy};
 use super::template::{Candidate, Recompute, Template};
 use super::{Progress, Refused, Report, Request, Space, Tuned};
 use crate::Planned;
-use crate::diagnostics::Findings;
 use crate::display::units;
-use crate::driver::plan;
-use crate::options::Options;
+use crate::options::{Effort, Options};
 
 /// Candidates that a round expands.
 const ROUND: usize = 4;
 
-/// The part of a time limit that one run of the planner has.
-const SHARES: u32 = 32;
+/// Spaces of so many candidates are planned with all effort.
+const FEW_CANDIDATES: usize = 64;
+
+/// A plan within this ratio of its bound is not planned again.
+const PROVEN: f64 = 0.01;
 
 /// Relative differences below this are rounding.
 const ROUNDING: f64 = 1e-9;
@@ -47,26 +51,7 @@ type Group = (Recompute, Option<u64>);
 struct Open {
     candidate: usize,
     bound_s: f64,
-    /// Whether it was planned without a memory limit already.
-    is_limited: bool,
-}
-
-/// What a run of the planner says of a candidate.
-enum Outcome {
-    /// Its plan.
-    Planned(Box<Planned>),
-    /// The plan without a memory limit does not fit; nothing takes less than these seconds.
-    TooLarge(f64),
-    /// No plan fits, for this reason.
-    OverMemory(String),
-    /// A rule of the language.
-    Illegal(String),
-}
-
-/// Why a plan was refused.
-enum Refusal {
-    OverMemory(String),
-    Illegal(String),
+    stage: Stage,
 }
 
 /// A search, and what it knows.
@@ -74,14 +59,19 @@ pub(super) struct Search<'a, 's> {
     template: &'a Template<'s>,
     candidates: Vec<Candidate>,
     request: &'a Request,
-    options: &'a Options,
+    leaves: Leaves<'a, 's>,
     report: Report<'a>,
-    deadline: Option<Instant>,
     floors: IndexMap<Group, Result<Floor, String>>,
     /// The bounds of shapes without microbatches, which hold with any number of them.
     of_shapes: IndexMap<(Shape, Recompute), f64>,
     open: Vec<Open>,
     found: Vec<(usize, Strategy)>,
+    /// Found with little effort, and not proven.
+    quick: IndexSet<usize>,
+    /// What fits nowhere with little effort, with the bytes of its floor.
+    refused: Vec<(f64, Open)>,
+    /// The stage after a plan without a memory limit.
+    limited: Stage,
     /// The best candidate and its plan.
     best: Option<(usize, Box<Planned>)>,
     /// The least bound of what was cut.
@@ -90,7 +80,6 @@ pub(super) struct Search<'a, 's> {
     illegal: IndexMap<String, usize>,
     /// The reason of the refused candidate with the least floor.
     over_memory: Option<(f64, String)>,
-    capacity: Option<f64>,
 }
 
 impl<'a, 's> Search<'a, 's> {
@@ -102,38 +91,52 @@ impl<'a, 's> Search<'a, 's> {
         report: Report<'a>,
     ) -> Self {
         let space = Space { candidates: candidates.len(), ..Space::default() };
+        let timeout = request.timeout.map(|timeout| (timeout, Instant::now() + timeout));
+        let is_small = candidates.len() <= FEW_CANDIDATES || request.exhaustive;
+        let limited = if is_small { Stage::Full } else { Stage::Quick };
         Self {
             template,
             candidates,
             request,
-            options,
+            leaves: Leaves { template, options, timeout, capacity: None },
             report,
-            deadline: request.timeout.map(|timeout| Instant::now() + timeout),
             floors: IndexMap::new(),
             of_shapes: IndexMap::new(),
             open: Vec::new(),
             found: Vec::new(),
+            quick: IndexSet::new(),
+            refused: Vec::new(),
+            limited,
             best: None,
             cut_s: f64::INFINITY,
             space,
             illegal: IndexMap::new(),
             over_memory: None,
-            capacity: None,
         }
     }
 
     /// Searches, until nothing is open or the time is over.
     pub(super) fn run(mut self) -> Result<Tuned, Refused> {
-        self.capacity = self.memory()?;
+        self.leaves.capacity = self.memory()?;
         self.floors = self.all_floors();
         self.open_candidates();
         while !self.is_late() {
             self.cut();
+            if self.open.is_empty() {
+                self.reopen();
+            }
             let round = self.next_round();
             if round.is_empty() {
                 break;
             }
-            let outcomes: Vec<Outcome> = round.par_iter().map(|open| self.expand(open)).collect();
+            let outcomes: Vec<Outcome> = round
+                .par_iter()
+                .map(|open| self.leaves.expand(&self.candidates[open.candidate], open.stage))
+                .collect();
+            if self.is_stopped() {
+                self.open.extend(round);
+                break;
+            }
             self.space.runs += round.len();
             for (open, outcome) in round.into_iter().zip(outcomes) {
                 self.close(open, outcome);
@@ -141,14 +144,15 @@ impl<'a, 's> Search<'a, 's> {
             self.raise_bounds();
             self.progress();
         }
-        self.space.left = self.open.len();
+        self.space.left = self.left();
+        self.space.stopped = self.is_stopped();
         self.answer()
     }
 
     /// Bytes of a device, where there is a limit.
     fn memory(&self) -> Result<Option<f64>, Refused> {
         let own = self.template.hardware()?.hbm_bytes;
-        Ok(self.options.memory.or(own).filter(|bytes| bytes.is_finite()))
+        Ok(self.leaves.options.memory.or(own).filter(|bytes| bytes.is_finite()))
     }
 
     /// The floors of all groups; the error is the rule that refuses the group.
@@ -159,7 +163,7 @@ impl<'a, 's> Search<'a, 's> {
         let floor = |&(recompute, microbatches): &Group| {
             let shape = Shape::of_one_device(&self.template.named_axes);
             let alone = Candidate { shape, microbatches, recompute };
-            let floor = match self.planned(&alone, Some(f64::INFINITY)) {
+            let floor = match self.leaves.planned(&alone, Some(f64::INFINITY), Effort::Full) {
                 Ok(planned) => Ok(self.floor_of(&planned)),
                 Err(Refusal::OverMemory(reason) | Refusal::Illegal(reason)) => Err(reason),
             };
@@ -190,7 +194,7 @@ impl<'a, 's> Search<'a, 's> {
             };
             let is_staged = self.candidates[number].shape.stages > 1;
             let bytes = if is_staged { floor.resident_bytes } else { floor.peak_bytes };
-            match self.capacity.filter(|&capacity| bytes > capacity) {
+            match self.leaves.capacity.filter(|&capacity| bytes > capacity) {
                 Some(capacity) => {
                     let reason = format!(
                         "a device needs {} even if everything is split evenly over all of them, \
@@ -203,7 +207,7 @@ impl<'a, 's> Search<'a, 's> {
                 None => self.open.push(Open {
                     candidate: number,
                     bound_s: floor.seconds,
-                    is_limited: false,
+                    stage: Stage::Unlimited,
                 }),
             }
         }
@@ -212,11 +216,11 @@ impl<'a, 's> Search<'a, 's> {
     /// Removes what cannot be among the best.
     fn cut(&mut self) {
         let limit_s = self.limit_s();
-        let before = self.open.len();
-        let cut = self.open.iter().filter(|open| open.bound_s >= limit_s).map(|open| open.bound_s);
-        self.cut_s = cut.fold(self.cut_s, f64::min);
-        self.open.retain(|open| open.bound_s < limit_s);
-        self.space.cut += before - self.open.len();
+        let (left, cut): (Vec<Open>, Vec<Open>) =
+            std::mem::take(&mut self.open).into_iter().partition(|open| open.bound_s < limit_s);
+        self.open = left;
+        self.cut_s = cut.iter().map(|open| open.bound_s).fold(self.cut_s, f64::min);
+        self.space.cut += cut.iter().filter(|open| !self.is_found(open.candidate)).count();
     }
 
     /// What a candidate must be below to be worth a plan.
@@ -231,72 +235,52 @@ impl<'a, 's> Search<'a, 's> {
         })
     }
 
-    /// Takes the candidates with the least bounds, and as many of those that are next planned
-    /// within memory, so that there is a solution early.
+    /// Takes the candidates with the least bounds, and as many of those that have a low bound and
+    /// need little memory, so that there is a solution early.
     fn next_round(&mut self) -> Vec<Open> {
         self.open
             .sort_by(|a, b| a.bound_s.total_cmp(&b.bound_s).then(a.candidate.cmp(&b.candidate)));
-        let limited = (0..self.open.len()).filter(|&i| self.open[i].is_limited).take(ROUND / 2);
-        let mut chosen: IndexSet<usize> = limited.collect();
+        let promise: Vec<f64> = self.open.iter().map(|open| self.promise(open)).collect();
+        let mut promising: Vec<usize> = (0..self.open.len()).collect();
+        promising.sort_by(|&a, &b| promise[a].total_cmp(&promise[b]).then(a.cmp(&b)));
+        let mut chosen: IndexSet<usize> = promising.into_iter().take(ROUND / 2).collect();
         chosen.extend(0..self.open.len());
         let mut chosen: Vec<usize> = chosen.into_iter().take(ROUND).collect();
         chosen.sort_unstable_by(|a, b| b.cmp(a));
         chosen.into_iter().map(|i| self.open.remove(i)).collect()
     }
 
-    fn expand(&self, open: &Open) -> Outcome {
-        let candidate = &self.candidates[open.candidate];
-        let memory = if open.is_limited { self.options.memory } else { Some(f64::INFINITY) };
-        let fits = |planned: &Planned| {
-            self.capacity.is_none_or(|capacity| planned.report.memory.peak_bytes <= capacity)
-        };
-        match self.planned(candidate, memory) {
-            Ok(planned) if open.is_limited || fits(&planned) => {
-                let capacity_bytes = self.capacity;
-                Outcome::Planned(Box::new(Planned { capacity_bytes, ..planned }))
-            }
-            Ok(planned) => Outcome::TooLarge(planned.lower_bound_s()),
-            Err(Refusal::OverMemory(reason)) => Outcome::OverMemory(reason),
-            Err(Refusal::Illegal(reason)) => Outcome::Illegal(reason),
-        }
-    }
-
-    fn planned(&self, candidate: &Candidate, memory: Option<f64>) -> Result<Planned, Refusal> {
-        let timeout = self.request.timeout.map(|all| self.share_of(all));
-        let options = Options { memory, timeout, ..self.options.clone() };
-        let text = self.template.text(candidate);
-        plan(self.template.name, &text, &options).map_err(|findings| refusal(&findings))
-    }
-
-    /// The time of one run: a small part of all, so that many candidates have a plan.
-    fn share_of(&self, all: Duration) -> Duration {
-        let left = self
-            .deadline
-            .map_or(all, |deadline| deadline.saturating_duration_since(Instant::now()));
-        left.min(all / SHARES).max(Duration::from_millis(1))
-    }
-
     fn close(&mut self, open: Open, outcome: Outcome) {
         match outcome {
-            Outcome::Planned(planned) => self.keep(open.candidate, planned),
+            Outcome::Planned(planned) => self.keep(open, planned),
             Outcome::TooLarge(bound_s) => {
                 self.note_bound(open.candidate, bound_s);
                 let bound_s = bound_s.max(open.bound_s);
-                self.open.push(Open { bound_s, is_limited: true, ..open });
+                self.open.push(Open { bound_s, stage: self.limited, ..open });
             }
-            Outcome::OverMemory(reason) => {
+            // It has a plan already, made with less effort.
+            Outcome::Refused(_) if self.is_found(open.candidate) => {}
+            Outcome::Refused(Refusal::OverMemory(reason)) => {
                 let floor = self.floors[&group(&self.candidates[open.candidate])].as_ref();
                 let bytes = floor.map_or(0.0, |floor| floor.peak_bytes);
                 self.over_memory(bytes, reason);
+                if open.stage == Stage::Quick {
+                    self.refused.push((bytes, open));
+                }
             }
-            Outcome::Illegal(reason) => self.illegal(reason),
+            Outcome::Refused(Refusal::Illegal(reason)) => self.illegal(reason),
         }
     }
 
-    fn keep(&mut self, number: usize, planned: Box<Planned>) {
-        self.space.planned += 1;
-        let strategy = Strategy::new(&self.candidates[number], &planned);
+    fn keep(&mut self, open: Open, planned: Box<Planned>) {
+        let number = open.candidate;
+        let mut strategy = Strategy::new(&self.candidates[number], &planned);
+        strategy.lower_bound_s = strategy.lower_bound_s.max(open.bound_s).min(strategy.objective_s);
         self.note_bound(number, strategy.lower_bound_s);
+        let is_proven = strategy.lower_bound_s >= strategy.objective_s * (1.0 - PROVEN);
+        if open.stage == Stage::Quick && !is_proven {
+            self.quick.insert(number);
+        }
         let is_best = self
             .found
             .iter()
@@ -304,7 +288,60 @@ impl<'a, 's> Search<'a, 's> {
         if is_best {
             self.best = Some((number, planned));
         }
-        self.found.push((number, strategy));
+        match self.found.iter_mut().find(|(other, _)| *other == number) {
+            None => {
+                self.space.planned += 1;
+                self.found.push((number, strategy));
+            }
+            Some((_, known)) => {
+                let lower_bound_s = strategy.lower_bound_s.max(known.lower_bound_s);
+                if strategy.compare(known).is_lt() {
+                    *known = strategy;
+                }
+                known.lower_bound_s = lower_bound_s.min(known.objective_s);
+            }
+        }
+    }
+
+    /// The bound, more where even the least memory is a large part of the capacity.
+    fn promise(&self, open: &Open) -> f64 {
+        let floor = self.floors[&group(&self.candidates[open.candidate])].as_ref();
+        let bytes = floor.map_or(0.0, |floor| floor.peak_bytes);
+        open.bound_s * (1.0 + self.leaves.capacity.map_or(0.0, |capacity| bytes / capacity))
+    }
+
+    fn is_found(&self, candidate: usize) -> bool {
+        self.found.iter().any(|(number, _)| *number == candidate)
+    }
+
+    /// Candidates without a plan that are not done.
+    fn left(&self) -> usize {
+        self.open.iter().filter(|open| !self.is_found(open.candidate)).count()
+    }
+
+    /// Opens those of the best again that were planned with little effort and are not proven; where
+    /// nothing fits with little effort, the one that needs least.
+    fn reopen(&mut self) {
+        self.refused.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        if self.found.is_empty()
+            && let Some((_, open)) = self.refused.pop()
+        {
+            self.refused.clear();
+            self.over_memory = None;
+            self.space.over_memory -= 1;
+            self.open.push(Open { stage: Stage::Full, ..open });
+        }
+        let best = self.request.best.max(1);
+        let again: Vec<(usize, f64)> = self
+            .distinct_candidates()
+            .take(best)
+            .filter(|(number, _)| self.quick.contains(number))
+            .map(|(number, strategy)| (*number, strategy.lower_bound_s))
+            .collect();
+        for (candidate, bound_s) in again {
+            self.quick.shift_remove(&candidate);
+            self.open.push(Open { candidate, bound_s, stage: Stage::Full });
+        }
     }
 
     /// Remembers the bound of a shape without microbatches.
@@ -343,13 +380,19 @@ impl<'a, 's> Search<'a, 's> {
     }
 
     fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        let is_over = self.leaves.timeout.is_some_and(|(_, end)| Instant::now() >= end);
+        is_over || self.is_stopped()
+    }
+
+    /// Whether somebody asked for the best so far.
+    fn is_stopped(&self) -> bool {
+        self.leaves.options.cancellation.is_cancelled()
     }
 
     fn progress(&self) {
         let best_s = self.best.as_ref().map(|(_, best)| best.objective_s(&best.report));
         (self.report)(Progress {
-            done: self.candidates.len() - self.open.len(),
+            done: self.candidates.len() - self.left(),
             all: self.candidates.len(),
             best_s,
             bound_s: self.lower_bound_s(),
@@ -366,11 +409,14 @@ impl<'a, 's> Search<'a, 's> {
 
     /// The best of each strategy, best first.
     fn distinct(&self) -> Vec<&Strategy> {
+        self.distinct_candidates().map(|(_, strategy)| strategy).collect()
+    }
+
+    fn distinct_candidates(&self) -> impl Iterator<Item = &(usize, Strategy)> {
         let mut sorted: Vec<&(usize, Strategy)> = self.found.iter().collect();
         sorted.sort_by(|(i, a), (j, b)| a.compare(b).then(i.cmp(j)));
         let mut seen: IndexSet<Key> = IndexSet::new();
-        let strategies = sorted.into_iter().map(|(_, strategy)| strategy);
-        strategies.filter(|strategy| seen.insert(strategy.key())).collect()
+        sorted.into_iter().filter(move |(_, strategy)| seen.insert(strategy.key()))
     }
 
     fn answer(mut self) -> Result<Tuned, Refused> {
@@ -392,9 +438,10 @@ impl<'a, 's> Search<'a, 's> {
         Ok(Tuned {
             schema: "shardwise.tune/1",
             program: self.template.name.to_owned(),
+            batch: self.template.batch_of(&planned.plan.program),
             hardware: planned.plan.program.hardware.name.clone(),
             chips: self.request.chips,
-            objective: self.options.objective.name(),
+            objective: self.leaves.options.objective.name(),
             lower_bound_s: lower_bound_s.min(strategies[0].objective_s),
             strategies,
             pareto,
@@ -409,8 +456,8 @@ impl<'a, 's> Search<'a, 's> {
         let left = self.space.left;
         if left > 0 {
             return Refused::Options(format!(
-                "the time was over before any of {left} candidates had a plan; give a longer \
-                    --timeout"
+                "the search ended before any of {left} candidates had a plan; give it more time, \
+                    with a longer --timeout or without one"
             ));
         }
         let chips = self.request.chips;
@@ -442,17 +489,4 @@ impl<'a, 's> Search<'a, 's> {
 fn group(candidate: &Candidate) -> Group {
     let count = candidate.microbatches.filter(|_| candidate.shape.stages == 1);
     (candidate.recompute, count)
-}
-
-/// The first error of a candidate.
-fn refusal(findings: &Findings) -> Refusal {
-    let errors =
-        || findings.reports.iter().filter(|report| report.diag.severity == crate::Severity::Error);
-    let message =
-        errors().next().map_or("no plan".to_owned(), |report| report.diag.message.clone());
-    if errors().any(|report| report.diag.code == codes::budget::NO_ROOM) {
-        Refusal::OverMemory(message)
-    } else {
-        Refusal::Illegal(message)
-    }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::template::Candidate;
 use crate::Planned;
-use crate::planned::parallelism::Role;
+use crate::planned::parallelism::{AxisRoles, Role};
 use crate::sweep::AxisTime;
 
 /// How many ways one role splits the work.
@@ -18,11 +18,24 @@ pub struct Degree {
     pub ways: u64,
 }
 
+/// A mesh axis and its roles.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ActingAxis {
+    /// The axis.
+    pub axis: String,
+    /// Devices along it.
+    pub size: u64,
+    /// Its roles, as [`Degree::role`].
+    pub roles: Vec<&'static str>,
+}
+
 /// A candidate with its plan's figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Strategy {
     /// The roles of the mesh axes of more than one device.
     pub degrees: Vec<Degree>,
+    /// The roles of each axis of more than one device.
+    pub axes_roles: Vec<ActingAxis>,
     /// The mesh as programs write it.
     pub mesh: String,
     /// Microbatches, where the program has gradients.
@@ -66,6 +79,7 @@ impl Strategy {
         let mesh: Vec<&str> = candidate.shape.axes.iter().map(|axis| axis.text.as_str()).collect();
         Self {
             degrees: degrees(planned),
+            axes_roles: acting(planned),
             mesh: mesh.join(", "),
             microbatches: candidate.microbatches,
             recompute: candidate.recompute.name(),
@@ -128,6 +142,12 @@ impl Strategy {
 /// All roles, in the order of columns and words.
 pub(super) const ROLES: [Role; 6] =
     [Role::Data, Role::FullySharded, Role::Tensor, Role::Sequence, Role::Expert, Role::Pipeline];
+
+fn acting(planned: &Planned) -> Vec<ActingAxis> {
+    let axes = planned.parallelism().into_iter().filter(|axis| axis.size > 1);
+    let names = |of: &AxisRoles| of.roles.iter().map(|acts| acts.role.name()).collect();
+    axes.map(|of| ActingAxis { roles: names(&of), axis: of.axis, size: of.size }).collect()
+}
 
 fn degrees(planned: &Planned) -> Vec<Degree> {
     let mut degrees: Vec<Degree> = Vec::new();

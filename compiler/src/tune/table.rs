@@ -15,23 +15,31 @@ const HEADS: [&str; 10] =
     ["", "strategy", "mesh", "parts", "again", "time", "step", "MFU", "memory", "bound by"];
 
 pub(super) fn text(tuned: &Tuned) -> String {
-    let rows = rows(tuned);
+    lines(&HEADS, &rows(tuned), &[1, 2, 4, 9]) + "\n" + &remarks(tuned)
+}
+
+/// A line for the heads and each row; the columns of these numbers are text, the others numbers.
+pub(super) fn lines<const N: usize>(
+    heads: &[&str; N],
+    rows: &[[String; N]],
+    left: &[usize],
+) -> String {
     let width = |column: usize| {
-        rows.iter().map(|row| row[column].width()).fold(HEADS[column].width(), usize::max)
+        rows.iter().map(|row| row[column].width()).fold(heads[column].width(), usize::max)
     };
-    let columns: Vec<Column> = (0..HEADS.len())
-        .map(|column| match column {
-            1 | 2 | 4 => Column::Left(width(column)),
-            9 => Column::Left(0),
-            _ => Column::Right(width(column)),
+    let columns: Vec<Column> = (0..N)
+        .map(|column| match left.contains(&column) {
+            true if column + 1 == N => Column::Left(0),
+            true => Column::Left(width(column)),
+            false => Column::Right(width(column)),
         })
         .collect();
     let mut out = String::new();
-    for row in std::iter::once(&HEADS.map(str::to_owned)).chain(&rows) {
+    for row in std::iter::once(&heads.map(str::to_owned)).chain(rows) {
         out += table::row(&columns, row).trim_end();
         out.push('\n');
     }
-    out + "\n" + &remarks(tuned)
+    out
 }
 
 pub(super) fn markdown(tuned: &Tuned) -> String {
@@ -46,7 +54,7 @@ fn rows(tuned: &Tuned) -> Vec<[String; 10]> {
     tuned.strategies.iter().enumerate().map(|(i, strategy)| cells(i + 1, strategy)).collect()
 }
 
-fn cells(rank: usize, strategy: &Strategy) -> [String; 10] {
+pub(super) fn cells(rank: usize, strategy: &Strategy) -> [String; 10] {
     [
         rank.to_string(),
         strategy.degrees_in_words(),
@@ -102,7 +110,8 @@ fn space(tuned: &Tuned) -> String {
         let _ = write!(text, ", {} over memory", space.over_memory);
     }
     if space.left > 0 {
-        let _ = write!(text, ", {} left when the time was over", space.left);
+        let when = if space.stopped { "it was stopped" } else { "the time was over" };
+        let _ = write!(text, ", {} left when {when}", space.left);
     }
     if space.illegal > 0 {
         let _ = write!(text, ", {} not legal", space.illegal);

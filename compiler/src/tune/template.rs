@@ -12,6 +12,7 @@ use shardwise_grammar::print;
 use shardwise_grammar::span::{Name, Span, Spanned};
 use shardwise_ir::Diag;
 use shardwise_ir::hardware::Hardware;
+use shardwise_ir::program::Program;
 
 use super::axis_words::{segments, words_in};
 use super::machine::{MeshAxis, Shape};
@@ -240,6 +241,14 @@ impl<'s> Template<'s> {
             declared(&[Role::Param, Role::FrozenParam]).flat_map(|of| dims(of)).collect();
         let mut of_inputs = declared(&[Role::Input]).flat_map(|of| dims(of));
         of_inputs.find(|dim| !of_params.contains(dim)).map(str::to_owned)
+    }
+
+    /// The size of the batch in a program of this template.
+    pub(super) fn batch_of(&self, program: &Program) -> Option<u64> {
+        let own = self.options.dims.iter().map(|dim| (&dim.name, dim.size));
+        let declared = program.dims.iter().map(|dim| (&dim.name, dim.size));
+        let batch = self.batch.as_ref()?;
+        own.chain(declared).find(|(name, _)| *name == batch).map(|(_, size)| size)
     }
 
     /// The axes that brackets and options name, in the order of the mesh.

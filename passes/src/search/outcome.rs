@@ -40,6 +40,17 @@ pub enum Refusal {
     OverCapacity(Box<Plan>, f64),
 }
 
+/// How much work a search under a memory limit does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Effort {
+    /// Until its own limits of work. Where nothing fits, it also looks for the smallest plan.
+    #[default]
+    Full,
+    /// A few solutions: a plan and a valid bound, both weaker. Where nothing fits, the plan of the
+    /// refusal is that without a limit.
+    Quick,
+}
+
 /// The request of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
@@ -49,4 +60,6 @@ pub struct Request {
     pub interrupt: Interrupt,
     /// Bytes that a device may hold.
     pub capacity: Option<f64>,
+    /// How much work is spent under a capacity.
+    pub effort: Effort,
 }

@@ -339,37 +339,61 @@ fn message(variable: usize, own: &[Weight], factors: &[&Factor]) -> (Factor, usi
     let moves: Vec<(Weight, Vec<usize>)> =
         cheapest.into_iter().zip(moves).filter(|(weight, _)| weight.is_finite()).collect();
     let mut table = Vec::with_capacity(size.max(1));
-    let mut picked = vec![0_usize; others.variables.len()];
+    let mut places = Places::new(factors, &others);
     for _ in 0..size.max(1) {
-        let bases: Vec<usize> =
-            factors.iter().map(|factor| base(factor, &others, &picked)).collect();
         let best = moves.iter().map(|(weight, offsets)| {
-            let priced = factors.iter().zip(&bases).zip(offsets);
-            *weight + priced.map(|((factor, base), offset)| factor.table[base + offset]).sum()
+            let places = factors.iter().zip(&places.bases).zip(offsets);
+            places.fold(*weight, |sum, ((factor, base), offset)| sum + factor.table[base + offset])
         });
         table.push(best.min().unwrap_or(Weight::INFINITE));
-        advance(&mut picked, &counts);
+        places.advance();
     }
     let evaluations = table.len().saturating_mul(moves.len() * factors.len().max(1));
     (Factor { scope: others.variables, classes: others.classes, strides, table }, evaluations)
 }
 
-/// The index in a factor's table of the others' choices.
-fn base(factor: &Factor, others: &Others, picked: &[usize]) -> usize {
-    let place = |(i, v): (usize, &usize)| {
-        let other = others.variables.binary_search(v).ok()?;
-        Some(factor.offset(i, others.examples[other][picked[other]]))
-    };
-    factor.scope.iter().enumerate().filter_map(place).sum()
+/// Where one combination of the others' classes lies in the table of each factor; changed from
+/// combination to combination, not computed for each.
+struct Places {
+    /// The class of each of the others.
+    picked: Vec<usize>,
+    /// For each of the others and each of its classes, the offset in each factor's table.
+    offsets: Vec<Vec<Vec<usize>>>,
+    /// The index in each factor's table.
+    bases: Vec<usize>,
 }
 
-/// The next combination; the first variable runs fastest, as in [`strides`].
-fn advance(picked: &mut [usize], counts: &[usize]) {
-    for (digit, &count) in picked.iter_mut().zip(counts) {
-        *digit += 1;
-        if *digit < count {
-            return;
+impl Places {
+    /// The first combination.
+    fn new(factors: &[&Factor], others: &Others) -> Self {
+        let offsets_of = |variable: usize, choice: usize| {
+            let offset = |factor: &&Factor| {
+                let place = factor.scope.iter().position(|&v| v == variable);
+                place.map_or(0, |i| factor.offset(i, choice))
+            };
+            factors.iter().map(offset).collect::<Vec<usize>>()
+        };
+        let variables = others.variables.iter().zip(&others.examples);
+        let offsets: Vec<Vec<Vec<usize>>> = variables
+            .map(|(&v, examples)| examples.iter().map(|&choice| offsets_of(v, choice)).collect())
+            .collect();
+        let first = |factor: usize| offsets.iter().map(|classes| classes[0][factor]).sum();
+        let bases = (0..factors.len()).map(first).collect();
+        Self { picked: vec![0; offsets.len()], offsets, bases }
+    }
+
+    /// The next combination; the first variable runs fastest, as in [`strides`].
+    fn advance(&mut self) {
+        for (digit, classes) in self.picked.iter_mut().zip(&self.offsets) {
+            let before = &classes[*digit];
+            *digit = (*digit + 1) % classes.len();
+            let now = &classes[*digit];
+            for ((base, before), now) in self.bases.iter_mut().zip(before).zip(now) {
+                *base = *base + now - before;
+            }
+            if *digit > 0 {
+                return;
+            }
         }
-        *digit = 0;
     }
 }

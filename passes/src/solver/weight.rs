@@ -64,6 +64,7 @@ impl Weight {
 impl Add for Weight {
     type Output = Self;
 
+    #[inline]
     fn add(self, other: Self) -> Self {
         // Both are at most `INFINITE`, an eighth byte below the top: the sum cannot wrap.
         Self((self.0 + other.0).min(Self::INFINITE.0))

@@ -28,7 +28,7 @@ use crate::search::memory::demand::fixed_bytes;
 use crate::search::memory::feasible::{self, FeasiblePlan};
 use crate::search::memory::rematerialize::{CutRequest, Retention, retain_across};
 use crate::search::objective::objective_s;
-use crate::search::outcome::Request;
+use crate::search::outcome::{Effort, Request};
 use crate::search::serial::solve;
 use crate::search::tie_break::prefer;
 use crate::solver::branch_and_bound::can_prune;
@@ -52,6 +52,9 @@ const TOLERANCE: f64 = 1.01;
 
 /// Solutions for each step of the bisection.
 const FEW_SOLUTIONS: usize = 40;
+
+/// Solutions of a quick search.
+const QUICK_SOLUTIONS: usize = 8;
 
 /// The limit of values that are kept one after another.
 const MOST_RETAINED: usize = 8;
@@ -107,7 +110,8 @@ impl<'a, 't> Limit<'a, 't> {
     /// fit here as well: without them a looser limit could have a costlier plan, or none.
     pub(crate) fn feasible_or_tighter(&self) -> FeasiblePlan {
         let mut best = self.feasible();
-        if self.tables.program.ops.len() > MOST_TIGHTENED {
+        let is_quick = self.request.effort == Effort::Quick;
+        if is_quick || self.tables.program.ops.len() > MOST_TIGHTENED {
             return best;
         }
         for part in TIGHTER {
@@ -248,7 +252,11 @@ impl<'a, 't> Limit<'a, 't> {
     fn limited(&self, rematerialized: &IndexSet<ValueId>, most_solutions: usize) -> FeasiblePlan {
         let mut problem = self.problem(rematerialized);
         prefer(&mut problem, self.textbook);
-        let limits = RowLimits { solutions: most_solutions, interrupt: &self.request.interrupt };
+        let solutions = match self.request.effort {
+            Effort::Full => most_solutions,
+            Effort::Quick => most_solutions.min(QUICK_SOLUTIONS),
+        };
+        let limits = RowLimits { solutions, interrupt: &self.request.interrupt };
         feasible::search(&mut problem, self.capacity, limits, &|plan| self.seconds(plan))
     }
 

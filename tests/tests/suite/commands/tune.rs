@@ -1,7 +1,8 @@
 //! `tune`: the winner is that of exhaustive enumeration, the same on any number of cores, and a
 //! program that `plan` plans the same way; what is pinned stays; errors say what to change.
 
-use shardwise::tune::{Refused, Request, Tuned, tune};
+use shardwise::options::Cancellation;
+use shardwise::tune::{FORMATS, Progress, Refused, Request, Tuned, curve, doubled, tune};
 use shardwise::{Options, plan};
 use shardwise_tests::read;
 
@@ -186,4 +187,111 @@ fn a_timeout_returns_the_best_so_far() {
         }
     }
     assert!(began.elapsed().as_secs() < 120, "it took {:?}", began.elapsed());
+}
+
+#[test]
+fn a_space_planned_with_little_effort_first_has_the_same_winner() {
+    let request = Request { axes: 3, best: 2, stages: vec![1], ..Request::of_chips(64) };
+    let every = Request { exhaustive: true, ..request.clone() };
+    let options = limited(7e6);
+    let (found, every) = (tuned(PRODUCT, &request, &options), tuned(PRODUCT, &every, &options));
+    assert!(found.space.candidates > 64, "{:?}", found.space);
+    let (own, other) = (found.strategies[0].objective_s, every.strategies[0].objective_s);
+    assert!((own - other).abs() <= 1e-8 * other, "{own} {other}");
+    assert!(found.lower_bound_s <= other);
+    let nowhere = Request { best: 1, ..request };
+    let text = refused(PRODUCT, &nowhere, &limited(1e5));
+    assert!(text.contains("no strategy on 64 chips fits"), "{text}");
+}
+
+#[test]
+fn a_stopped_search_returns_the_best_so_far() {
+    let cancellation = Cancellation::new();
+    let options = Options { cancellation: cancellation.clone(), ..limited(7e6) };
+    let stop = |progress: Progress| {
+        if progress.best_s.is_some() {
+            cancellation.cancel();
+        }
+    };
+    let Ok(found) = tune("program", PRODUCT, &small(64), &options, &stop) else {
+        panic!("it has a plan")
+    };
+    let space = &found.space;
+    assert!(space.stopped && space.left > 0, "{space:?}");
+    let all = space.cut + space.planned + space.over_memory + space.illegal + space.left;
+    assert_eq!(all, space.candidates, "{space:?}");
+    let best = tuned(PRODUCT, &small(64), &limited(7e6));
+    assert!(found.lower_bound_s <= best.strategies[0].objective_s);
+    let text = (FORMATS[0].write)(&found).expect("a table");
+    assert!(text.contains("left when it was stopped"), "{text}");
+}
+
+/// The number after a flag.
+fn flag(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|rest| rest.trim_start_matches(['=', ' ']).parse().ok());
+    number.unwrap_or_else(|| panic!("no {name} in {text}"))
+}
+
+#[test]
+fn flags_of_frameworks_multiply_to_the_chips() {
+    let format = |name: &str| FORMATS.iter().find(|format| format.name == name).expect("a format");
+    for stages in [1, 2] {
+        let request = Request { stages: vec![stages], ..small(8) };
+        let tuned = tuned(LAYERS, &request, &limited(40e6));
+        let best = &tuned.strategies[0];
+        let megatron = (format("megatron").write)(&tuned).expect("flags");
+        let parts = ["tensor", "pipeline"]
+            .map(|kind| flag(&megatron, &format!("--{kind}-model-parallel-size")));
+        assert_eq!(parts[1], stages, "{megatron}");
+        assert_eq!(flag(&megatron, "--global-batch-size"), 512);
+        let count = best.microbatches.expect("it is trained");
+        let context = flag(&megatron, "--context-parallel-size");
+        let data = 8 / (parts[0] * parts[1] * context);
+        assert_eq!(flag(&megatron, "--micro-batch-size") * data * count, 512, "{megatron}");
+        let recomputes = megatron.contains("--recompute-granularity full");
+        assert_eq!(recomputes, best.recompute == "layers", "{megatron}");
+        let maxtext = (format("maxtext").write)(&tuned).expect("flags");
+        let kinds = ["data", "fsdp", "tensor", "context", "expert", "pipeline"];
+        let ways = kinds.map(|kind| flag(&maxtext, &format!("ici_{kind}_parallelism")));
+        assert_eq!(ways.iter().product::<u64>(), 8, "{maxtext}");
+        let titan = (format("torchtitan").write)(&tuned).expect("flags");
+        let kinds = [
+            "data_parallel_replicate",
+            "data_parallel_shard",
+            "tensor_parallel",
+            "context_parallel",
+            "pipeline_parallel",
+        ];
+        let ways = kinds.map(|kind| flag(&titan, &format!("--parallelism.{kind}_degree")));
+        assert_eq!(ways.iter().product::<u64>(), 8, "{titan}");
+        let deepspeed = (format("deepspeed").write)(&tuned).expect("a configuration");
+        let config: serde_json::Value = serde_json::from_str(&deepspeed).expect("JSON");
+        assert_eq!(config["gradient_accumulation_steps"], count);
+        assert_eq!(config["tensor_parallel"]["autotp_size"], parts[0]);
+    }
+    let forward = tuned(FORWARD, &Request::of_chips(8), &Options::default());
+    assert!((format("megatron").write)(&forward).is_err_and(|text| text.contains("backward")));
+}
+
+#[test]
+fn a_curve_has_the_best_of_each_number_of_chips() {
+    assert_eq!(doubled(3, 24), [3, 6, 12, 24]);
+    let request = Request { best: 1, ..Request::of_chips(1) };
+    let options = limited(5e6);
+    let chips = doubled(1, 16);
+    let Ok(found) = curve("program", FORWARD, (&request, &chips), &options, &|_| ()) else {
+        panic!("some of them fit")
+    };
+    assert_eq!(found.points.iter().map(|point| point.chips).collect::<Vec<_>>(), chips);
+    let first = found.points.iter().find(|point| point.tuned.is_some()).expect("one fits");
+    assert!(found.points[0].refused.is_some() && first.efficiency == Some(1.0));
+    for point in &found.points {
+        let Some(tuned) = &point.tuned else { continue };
+        let alone = Request { chips: point.chips, ..request.clone() };
+        let alone = self::tuned(FORWARD, &alone, &options);
+        assert_eq!(alone.strategies, tuned.strategies);
+    }
+    let nowhere = curve("program", FORWARD, (&request, &[1, 2]), &limited(1e4), &|_| ());
+    assert!(matches!(nowhere, Err(Refused::Program(_))));
 }

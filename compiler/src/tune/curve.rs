@@ -1,0 +1,183 @@
+//! The best strategies of several numbers of chips: how the time of one step falls with chips, and
+//! where it stops to pay.
+//!
+//! The work stays the same (strong scaling). The *efficiency* of a number of chips is the chip-time
+//! of the step on the fewest chips that it fits on, over its own: 100% where twice the chips take
+//! half the time.
+
+use serde::Serialize;
+
+use super::{Refused, Report, Request, Strategy, Tuned, table, tune};
+use crate::display::{Format, csv};
+use crate::options::Options;
+
+/// Below this efficiency more chips count as not worthwhile.
+const WORTHWHILE: f64 = 0.8;
+
+/// The best strategies of several numbers of chips.
+#[derive(Clone, Debug, Serialize)]
+pub struct Curve {
+    /// Always `shardwise.tune-curve/1`.
+    pub schema: &'static str,
+    /// The program's name.
+    pub program: String,
+    /// The time that is minimized.
+    pub objective: &'static str,
+    /// One for each number of chips, ascending.
+    pub points: Vec<Point>,
+}
+
+/// A number of chips.
+#[derive(Clone, Debug, Serialize)]
+pub struct Point {
+    /// Chips.
+    pub chips: u64,
+    /// The chip-time of the first number with a plan over that of this one.
+    pub efficiency: Option<f64>,
+    /// The best strategy, and what is proven.
+    pub tuned: Option<Tuned>,
+    /// Why there is none.
+    pub refused: Option<String>,
+}
+
+impl Point {
+    fn best(&self) -> Option<&Strategy> {
+        self.tuned.as_ref()?.strategies.first()
+    }
+}
+
+/// The numbers of chips of a curve: doubled from the first to the last.
+pub fn doubled(first: u64, last: u64) -> Vec<u64> {
+    let all = std::iter::successors(Some(first.max(1)), |chips| chips.checked_mul(2));
+    all.take_while(|&chips| chips <= last).collect()
+}
+
+/// Finds the best strategies on each of `chips`; a number on which nothing fits has the reason. The
+/// error is that of the last number if all have one.
+pub fn curve(
+    name: &str,
+    source: &str,
+    (request, chips): (&Request, &[u64]),
+    options: &Options,
+    report: Report<'_>,
+) -> Result<Curve, Refused> {
+    let mut points: Vec<Point> = Vec::new();
+    let (mut first, mut refusal, mut objective) = (None, None, options.objective.name());
+    for &chips in chips {
+        let request = Request { chips, ..request.clone() };
+        let (tuned, refused) = match tune(name, source, &request, options, report) {
+            Ok(tuned) => (Some(tuned), None),
+            Err(refused) => {
+                let reason = refused.to_string();
+                refusal = Some(refused);
+                (None, Some(reason))
+            }
+        };
+        let chip_s = tuned.as_ref().map(|tuned| chips as f64 * tuned.strategies[0].objective_s);
+        first = first.or(chip_s);
+        let efficiency = first.zip(chip_s).map(|(first, own)| first / own);
+        objective = tuned.as_ref().map_or(objective, |tuned| tuned.objective);
+        points.push(Point { chips, efficiency, tuned, refused });
+        if options.cancellation.is_cancelled() {
+            break;
+        }
+    }
+    match refusal {
+        Some(refused) if points.iter().all(|point| point.tuned.is_none()) => Err(refused),
+        _ => Ok(Curve {
+            schema: "shardwise.tune-curve/1",
+            program: name.to_owned(),
+            objective,
+            points,
+        }),
+    }
+}
+
+/// The formats of a curve.
+pub const CURVE_FORMATS: &[Format<Curve>] = &[
+    Format { name: "text", about: "A table", write: |curve| Ok(text(curve)) },
+    Format { name: "md", about: "A table in Markdown", write: |curve| Ok(markdown(curve)) },
+    Format {
+        name: "csv",
+        about: "CSV, a line a number of chips",
+        write: |curve| Ok(records(curve)),
+    },
+    Format {
+        name: "json",
+        about: "JSON, `shardwise.tune-curve/1`",
+        write: |curve| Ok(serde_json::to_string_pretty(curve).unwrap_or_default() + "\n"),
+    },
+];
+
+const HEADS: [&str; 10] =
+    ["chips", "strategy", "mesh", "parts", "again", "time", "step", "MFU", "efficiency", "proven"];
+
+fn rows(curve: &Curve) -> Vec<[String; 10]> {
+    curve.points.iter().map(row).collect()
+}
+
+fn row(point: &Point) -> [String; 10] {
+    let chips = point.chips.to_string();
+    let Some((best, tuned)) = point.best().zip(point.tuned.as_ref()) else {
+        let mut none = std::array::from_fn(|_| "-".to_owned());
+        none[0] = chips;
+        return none;
+    };
+    let [_, strategy, mesh, parts, again, time, step, mfu, ..] = table::cells(1, best);
+    let efficiency = point.efficiency.map_or_else(String::new, percent);
+    let gap = format!("within {}", percent(tuned.gap()));
+    [chips, strategy, mesh, parts, again, time, step, mfu, efficiency, gap]
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}%", 100.0 * share)
+}
+
+fn text(curve: &Curve) -> String {
+    let rows = rows(curve);
+    table::lines(&HEADS, &rows, &[1, 2, 4, 9]) + "\n" + &remarks(curve)
+}
+
+fn markdown(curve: &Curve) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let head = line(&HEADS.map(str::to_owned));
+    let rule = "| ---: | --- | --- | ---: | --- | ---: | ---: | ---: | ---: | --- |\n";
+    let rows: String = rows(curve).iter().map(|row| line(row)).collect();
+    format!("{head}{rule}{rows}\n{}", remarks(curve))
+}
+
+/// Where the efficiency falls off, and why numbers of chips have no strategy.
+fn remarks(curve: &Curve) -> String {
+    let falls = |point: &&Point| point.efficiency.is_some_and(|share| share < WORTHWHILE);
+    let worthwhile = percent(WORTHWHILE);
+    let falls_off = match curve.points.iter().find(falls) {
+        Some(point) => format!("falls below {worthwhile} at {} chips", point.chips),
+        None => format!("stays above {worthwhile}"),
+    };
+    let mut out =
+        format!("efficiency {falls_off} (chip-time of a step, {} time)\n", curve.objective);
+    for point in &curve.points {
+        if let Some(refused) = &point.refused {
+            out += &format!("{} chips: {refused}\n", point.chips);
+        }
+    }
+    out
+}
+
+fn records(curve: &Curve) -> String {
+    let head = ["chips", "mesh", "objective_s", "lower_bound_s", "step_s", "mfu", "efficiency"];
+    let number = |of: Option<f64>| of.map_or_else(String::new, |of| of.to_string());
+    let row = |point: &Point| {
+        let best = point.best();
+        vec![
+            point.chips.to_string(),
+            best.map_or_else(String::new, |best| best.mesh.clone()),
+            number(best.map(|best| best.objective_s)),
+            number(point.tuned.as_ref().map(|tuned| tuned.lower_bound_s)),
+            number(best.map(|best| best.step_s)),
+            number(best.map(|best| best.mfu)),
+            number(point.efficiency),
+        ]
+    };
+    csv(std::iter::once(head.map(str::to_owned).to_vec()).chain(curve.points.iter().map(row)))
+}

@@ -1,0 +1,247 @@
+//! The winner as the flags of training frameworks: degrees, microbatches and recomputation, and
+//! below them as comments what the framework has no flag for.
+//!
+//! A plan gives every value a sharding; frameworks have one number for each kind of parallelism.
+//! An axis is assigned to the first kind of its roles: pipeline, tensor, expert, context, data. Its
+//! other roles are flags where a framework has them (sequence parallelism on the axis of tensors,
+//! sharded parameters on the axis of data), and remarks where not.
+
+use std::fmt::Write as _;
+
+use super::{ActingAxis, Strategy, Tuned};
+use crate::planned::parallelism::Role;
+
+/// The degrees of a strategy as frameworks count them.
+struct Degrees {
+    pipeline: u64,
+    tensor: u64,
+    expert: u64,
+    context: u64,
+    /// Copies of the model with batches of their own, on axes that do not shard parameters.
+    replicated: u64,
+    /// Devices along the axes of data that shard parameters.
+    sharded: u64,
+    /// Whether an axis of tensors also splits positions.
+    sequence: bool,
+    microbatches: u64,
+    recomputes: bool,
+    batch: Option<u64>,
+    /// What no flag expresses.
+    lacks: Vec<String>,
+}
+
+impl Degrees {
+    fn of(tuned: &Tuned) -> Result<Self, String> {
+        let strategy = tuned.strategies.first().ok_or("there is no strategy")?;
+        let Some(microbatches) = strategy.microbatches else {
+            return Err("flags of training need a program with `backward` whose microbatches are \
+                not pinned; write --format text"
+                .to_owned());
+        };
+        let mut degrees = Self {
+            pipeline: 1,
+            tensor: 1,
+            expert: 1,
+            context: 1,
+            replicated: 1,
+            sharded: 1,
+            sequence: false,
+            microbatches,
+            recomputes: strategy.recompute == "layers",
+            batch: tuned.batch,
+            lacks: Vec::new(),
+        };
+        strategy.axes_roles.iter().for_each(|axis| degrees.add(axis));
+        degrees.lacks.extend(mixed(strategy));
+        Ok(degrees)
+    }
+
+    fn add(&mut self, axis: &ActingAxis) {
+        let acts = |role: Role| axis.roles.contains(&role.name());
+        let degree = if acts(Role::Pipeline) {
+            &mut self.pipeline
+        } else if acts(Role::Tensor) {
+            self.sequence |= acts(Role::Sequence);
+            &mut self.tensor
+        } else if acts(Role::Expert) {
+            &mut self.expert
+        } else if acts(Role::Sequence) {
+            &mut self.context
+        } else if acts(Role::FullySharded) {
+            &mut self.sharded
+        } else {
+            &mut self.replicated
+        };
+        *degree *= axis.size;
+    }
+
+    /// Devices with batches of their own: experts are spread over those of data.
+    fn data(&self) -> u64 {
+        self.replicated * self.sharded * self.expert
+    }
+
+    /// Samples of a microbatch on one of them, where they are whole.
+    fn micro_batch(&self) -> Option<u64> {
+        let parts = self.data() * self.microbatches;
+        self.batch.filter(|batch| batch.is_multiple_of(parts)).map(|batch| batch / parts)
+    }
+
+    /// The remarks below the flags.
+    fn remarks(&self, more: &[&str]) -> String {
+        let mut out = String::new();
+        for lack in self.lacks.iter().map(String::as_str).chain(more.iter().copied()) {
+            let _ = writeln!(out, "# not expressed: {lack}");
+        }
+        if self.batch.is_some() && self.micro_batch().is_none() {
+            out +=
+                "# not expressed: the batch is not a whole number of samples for each microbatch\n";
+        }
+        out
+    }
+}
+
+/// Roles beside the one that an axis has in frameworks.
+fn mixed(strategy: &Strategy) -> impl Iterator<Item = String> {
+    strategy.axes_roles.iter().filter_map(|axis| {
+        let acts = |role: Role| axis.roles.contains(&role.name());
+        let ActingAxis { axis: name, size, .. } = axis;
+        if acts(Role::Tensor) && (acts(Role::FullySharded) || acts(Role::Data)) {
+            Some(format!("{name}={size} splits some weights for use, and gathers others"))
+        } else if acts(Role::Sequence) && acts(Role::Data) {
+            Some(format!("{name}={size} splits positions of some values and the batch of others"))
+        } else {
+            None
+        }
+    })
+}
+
+const HEAD: &str = "# The winner of `shardwise tune`; what no flag expresses is below.\n";
+
+/// Flags of Megatron-LM.
+pub(super) fn megatron(tuned: &Tuned) -> Result<String, String> {
+    let of = Degrees::of(tuned)?;
+    let mut out = HEAD.to_owned();
+    let mut flag = |name: &str, value: u64| {
+        let _ = writeln!(out, "--{name} {value}");
+    };
+    flag("tensor-model-parallel-size", of.tensor);
+    flag("pipeline-model-parallel-size", of.pipeline);
+    flag("context-parallel-size", of.context);
+    flag("expert-model-parallel-size", of.expert);
+    of.batch.iter().for_each(|&batch| flag("global-batch-size", batch));
+    of.micro_batch().iter().for_each(|&batch| flag("micro-batch-size", batch));
+    if of.sequence {
+        out += "--sequence-parallel\n";
+    }
+    if of.sharded > 1 {
+        out += "--use-megatron-fsdp\n--data-parallel-sharding-strategy optim_grads_params\n\
+            --no-gradient-accumulation-fusion\n";
+    }
+    out += "--use-distributed-optimizer\n";
+    if of.recomputes {
+        out += "--recompute-granularity full\n--recompute-method uniform\n\
+            --recompute-num-layers 1\n";
+    }
+    Ok(out + &of.remarks(&[]))
+}
+
+/// Flags of `MaxText`; axes between nodes or slices are `dcn`.
+pub(super) fn maxtext(tuned: &Tuned) -> Result<String, String> {
+    let of = Degrees::of(tuned)?;
+    let mut out = HEAD.to_owned();
+    let degrees = [
+        ("data", of.replicated),
+        ("fsdp", of.sharded),
+        ("tensor", of.tensor),
+        ("context", of.context),
+        ("expert", of.expert),
+        ("pipeline", of.pipeline),
+    ];
+    for (name, ways) in degrees {
+        let _ = writeln!(out, "ici_{name}_parallelism={ways}");
+    }
+    if of.pipeline > 1 {
+        let _ = writeln!(out, "num_pipeline_microbatches={}", of.microbatches);
+    } else {
+        let _ = writeln!(out, "gradient_accumulation_steps={}", of.microbatches);
+    }
+    if let Some(batch) = of.batch {
+        let share = batch as f64 / tuned.chips as f64;
+        let share = if of.pipeline > 1 { share } else { share / of.microbatches as f64 };
+        let _ = writeln!(out, "per_device_batch_size={share}");
+    }
+    let _ = writeln!(out, "remat_policy={}", if of.recomputes { "full" } else { "minimal" });
+    let networks = "axes that leave a slice or a node: move their part to dcn_*_parallelism";
+    let kept = "`minimal` keeps the results of products, not every value";
+    let more = if of.recomputes { &[networks][..] } else { &[networks, kept][..] };
+    Ok(out + &of.remarks(more))
+}
+
+/// Flags of torchtitan.
+pub(super) fn torchtitan(tuned: &Tuned) -> Result<String, String> {
+    let of = Degrees::of(tuned)?;
+    let mut out = HEAD.to_owned();
+    let mut flag = |name: &str, value: &str| {
+        let _ = writeln!(out, "--{name}={value}");
+    };
+    let degrees = [
+        ("data_parallel_replicate_degree", of.replicated),
+        ("data_parallel_shard_degree", of.sharded * of.expert),
+        ("tensor_parallel_degree", of.tensor),
+        ("context_parallel_degree", of.context),
+        ("expert_parallel_degree", of.expert),
+        ("pipeline_parallel_degree", of.pipeline),
+    ];
+    for (name, ways) in degrees {
+        flag(&format!("parallelism.{name}"), &ways.to_string());
+    }
+    of.batch.iter().for_each(|batch| flag("training.global_batch_size", &batch.to_string()));
+    if let Some(batch) = of.micro_batch() {
+        if of.pipeline > 1 {
+            flag("parallelism.pipeline_parallel_schedule", "1F1B");
+            flag("parallelism.pipeline_parallel_microbatch_size", &batch.to_string());
+            flag("training.local_batch_size", &(batch * of.microbatches).to_string());
+        } else {
+            flag("training.local_batch_size", &batch.to_string());
+        }
+    }
+    flag("activation_checkpoint.mode", if of.recomputes { "full" } else { "none" });
+    let always = "with tensor parallelism positions are always split between products";
+    let more: &[&str] = if of.tensor > 1 && !of.sequence { &[always] } else { &[] };
+    Ok(out + &of.remarks(more))
+}
+
+/// The configuration of `DeepSpeed`, as JSON; what it cannot express is a list in it.
+pub(super) fn deepspeed(tuned: &Tuned) -> Result<String, String> {
+    let mut of = Degrees::of(tuned)?;
+    if of.pipeline > 1 {
+        let stages = of.pipeline;
+        of.lacks.push(format!("{stages} stages: PipelineModule(num_stages={stages}), with ZeRO-1"));
+    }
+    if of.expert > 1 {
+        of.lacks.push(format!("experts on {} devices: MoE(ep_size={0})", of.expert));
+    }
+    if of.context > 1 {
+        of.lacks.push(format!(
+            "positions on {} devices: Ulysses, initialize_sequence_parallel",
+            of.context
+        ));
+    }
+    if of.recomputes {
+        of.lacks.push("layers are computed again: deepspeed.checkpointing in the model".to_owned());
+    }
+    let stage = match (of.sharded, of.pipeline) {
+        (1, _) | (_, 2..) => 1,
+        _ => 3,
+    };
+    let config = serde_json::json!({
+        "train_batch_size": of.batch,
+        "train_micro_batch_size_per_gpu": of.micro_batch(),
+        "gradient_accumulation_steps": of.microbatches,
+        "bf16": { "enabled": true },
+        "zero_optimization": { "stage": stage },
+        "tensor_parallel": { "autotp_size": of.tensor },
+        "not_expressed": of.lacks,
+    });
+    Ok(serde_json::to_string_pretty(&config).map_err(|error| error.to_string())? + "\n")
+}

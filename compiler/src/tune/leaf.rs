@@ -1,0 +1,104 @@
+//! One candidate, planned: without a memory limit, or within memory with little or all effort.
+
+use std::time::{Duration, Instant};
+
+use shardwise_ir::codes;
+
+use super::template::{Candidate, Template};
+use crate::Planned;
+use crate::diagnostics::Findings;
+use crate::driver::plan;
+use crate::options::{Effort, Options};
+
+/// The part of a time limit that one run of the planner has.
+const SHARES: u32 = 24;
+
+/// How a candidate is planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Without a memory limit, which is fast and bounds it.
+    Unlimited,
+    /// Within memory, with little effort.
+    Quick,
+    /// Within memory, with all effort.
+    Full,
+}
+
+/// What a run of the planner says of a candidate.
+pub(super) enum Outcome {
+    /// Its plan.
+    Planned(Box<Planned>),
+    /// The plan without a memory limit does not fit; nothing takes less than these seconds.
+    TooLarge(f64),
+    /// There is no plan.
+    Refused(Refusal),
+}
+
+/// Why a plan was refused.
+pub(super) enum Refusal {
+    /// No plan fits, for this reason.
+    OverMemory(String),
+    /// A rule of the language.
+    Illegal(String),
+}
+
+/// What all candidates are planned with.
+#[derive(Clone, Copy)]
+pub(super) struct Leaves<'a, 's> {
+    pub(super) template: &'a Template<'s>,
+    pub(super) options: &'a Options,
+    /// Time for all of them, and its end.
+    pub(super) timeout: Option<(Duration, Instant)>,
+    /// Bytes of a device, where there is a limit.
+    pub(super) capacity: Option<f64>,
+}
+
+impl Leaves<'_, '_> {
+    /// Plans a candidate.
+    pub(super) fn expand(&self, candidate: &Candidate, stage: Stage) -> Outcome {
+        let memory =
+            if stage == Stage::Unlimited { Some(f64::INFINITY) } else { self.options.memory };
+        let effort = if stage == Stage::Quick { Effort::Quick } else { Effort::Full };
+        let fits = |planned: &Planned| {
+            self.capacity.is_none_or(|capacity| planned.report.memory.peak_bytes <= capacity)
+        };
+        match self.planned(candidate, memory, effort) {
+            Ok(planned) if stage != Stage::Unlimited || fits(&planned) => {
+                let capacity_bytes = self.capacity;
+                Outcome::Planned(Box::new(Planned { capacity_bytes, ..planned }))
+            }
+            Ok(planned) => Outcome::TooLarge(planned.lower_bound_s()),
+            Err(refusal) => Outcome::Refused(refusal),
+        }
+    }
+
+    /// The plan of a candidate within this memory.
+    pub(super) fn planned(
+        &self,
+        candidate: &Candidate,
+        memory: Option<f64>,
+        effort: Effort,
+    ) -> Result<Planned, Refusal> {
+        let timeout = self.timeout.map(|(all, end)| {
+            let left = end.saturating_duration_since(Instant::now());
+            // A small part of all, so that many candidates have a plan.
+            left.min(all / SHARES).max(Duration::from_millis(1))
+        });
+        let options = Options { memory, timeout, effort, ..self.options.clone() };
+        let text = self.template.text(candidate);
+        plan(self.template.name, &text, &options).map_err(|findings| refusal(&findings))
+    }
+}
+
+/// The first error of a candidate.
+fn refusal(findings: &Findings) -> Refusal {
+    let errors =
+        || findings.reports.iter().filter(|report| report.diag.severity == crate::Severity::Error);
+    let message =
+        errors().next().map_or("no plan".to_owned(), |report| report.diag.message.clone());
+    if errors().any(|report| report.diag.code == codes::budget::NO_ROOM) {
+        Refusal::OverMemory(message)
+    } else {
+        Refusal::Illegal(message)
+    }
+}
