@@ -66,18 +66,19 @@ fn exported_pipelines_and_loops_in_loops_compute_what_they_mean() {
 
 #[test]
 fn main_of_a_module_compares_the_plan_with_the_unsharded_program() {
-    let folder = empty_folder("jax-main");
-    let program = root().join("tests/programs/layers/train.shard");
-    let exported = Command::new(SHARDWISE)
-        .args(["export", "jax", "-o", "train.py"])
-        .arg(program)
-        .current_dir(&folder)
-        .output()
-        .expect("shardwise starts");
-    assert!(exported.status.success(), "{}", text(&exported.stderr));
-    let ran = python().arg("train.py").current_dir(&folder).output().expect("python starts");
-    assert!(ran.status.success(), "{}", text(&ran.stderr));
-    assert_eq!(text(&ran.stdout).matches("largest difference").count(), 3);
+    for program in ["layers/train", "pipelines/gpipe"] {
+        let folder = empty_folder("jax-main");
+        let exported = Command::new(SHARDWISE)
+            .args(["export", "jax", "-o", "step.py"])
+            .arg(root().join("tests/programs").join(program).with_extension("shard"))
+            .current_dir(&folder)
+            .output()
+            .expect("shardwise starts");
+        assert!(exported.status.success(), "{}", text(&exported.stderr));
+        let ran = python().arg("step.py").current_dir(&folder).output().expect("python starts");
+        assert!(ran.status.success(), "{program}: {}", text(&ran.stderr));
+        assert_eq!(text(&ran.stdout).matches("largest difference").count(), 3);
+    }
 }
 
 #[test]

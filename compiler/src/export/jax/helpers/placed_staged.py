@@ -19,6 +19,9 @@ def by_layer(outputs, n=Sizes()):
             return x
         slots = layer_slots(getattr(n, STAGED[name])).ravel()
         parts = (slice(None),) * len(PENDING.get(name, ()))
+        spec = list(OUT_SPECS[name])
+        spec[len(parts)] = None  # Layers of all stages on each.
+        x = jax.device_put(x, NamedSharding(x.sharding.mesh, P(*spec)))
         return x[(*parts, np.argsort(slots, kind="stable")[sum(slots < 0) :])]
 
     return {name: in_order(name, x) for name, x in outputs.items()}
