@@ -2,7 +2,7 @@
 
 use shardwise::build::from_disk;
 use shardwise::files::MOST_BYTES;
-use shardwise::{Hardware, Options, setting};
+use shardwise::{AxisParts, Hardware, Options, setting};
 
 use crate::args::planning::{HardwareFileArgs, PlanningArgs, RateArgs, SearchArgs, SizeArgs};
 use crate::error::{Error, Result};
@@ -27,6 +27,7 @@ pub(crate) fn search(args: &SearchArgs) -> Options {
         fusion: args.fusion,
         memory: args.memory,
         timeout: args.timeout,
+        parts: if args.whole_axes { AxisParts::AsWritten } else { AxisParts::CalledFor },
         ..Options::default()
     }
 }

@@ -11,7 +11,7 @@ mod table;
 
 use serde::Serialize;
 use shardwise_ir::Role;
-use shardwise_ir::ids::{DimId, ValueId};
+use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::plan::{Step, StepKind};
 use shardwise_ir::print;
 use shardwise_ir::program::{Op, OpKind, Program};
@@ -296,9 +296,8 @@ fn verdict(planned: &Planned) -> Verdict {
     let (compute_s, links_s) = (report.compute_s, report.links_s());
     let (bound, factor) = crossover::bound(compute_s, links_s);
     let busiest = report.axis_s.iter().position(|&busy| busy >= links_s).filter(|_| links_s > 0.0);
-    let axis = busiest
-        .and_then(|number| planned.plan.program.mesh.axes.iter().nth(number))
-        .map(|axis| axis.name.clone());
+    let axis =
+        busiest.map(|number| planned.plan.program.mesh.link_name(AxisId::new(number)).to_owned());
     Verdict {
         bound: name(bound),
         axis,
@@ -354,8 +353,7 @@ fn statement(planned: &Planned, step: &Step, cost: &StepCost) -> Statement {
             (Some(work.flops / work.bytes.max(1.0)), bound.to_owned(), factor)
         }
         _ => {
-            let axes: Vec<&str> =
-                cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
+            let axes: Vec<&str> = program.mesh.names(&cost.axes);
             (None, axes.join(" "), None)
         }
     };

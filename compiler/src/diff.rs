@@ -176,8 +176,7 @@ fn line(planned: &Planned, use_def: UseDef<'_>, number: usize) -> Line {
     let value = &program.values[step.result.value];
     let (what, needed_by) = match &step.kind {
         StepKind::Local(_) if cost.is_move(step) => {
-            let axes: Vec<&str> =
-                cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
+            let axes: Vec<&str> = program.mesh.names(&cost.axes);
             (format!("Permute_{}", axes.join("")), needed_by(&planned.plan, &use_def.users(number)))
         }
         StepKind::Local(_) => ("compute".to_owned(), Vec::new()),
@@ -220,9 +219,8 @@ fn settings(before: &Plan, after: &Plan) -> Vec<Setting> {
     let axes = |plan: &Plan| {
         plan.program
             .mesh
-            .axes
-            .iter()
-            .map(|axis| (axis.name.clone(), print::axis(axis)))
+            .declared()
+            .map(|(axis, parts)| (axis.name.clone(), print::axis(axis, &parts)))
             .collect::<Vec<_>>()
     };
     let dims = |plan: &Plan| {

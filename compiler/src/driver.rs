@@ -1,5 +1,7 @@
 //! The only loop over the pipeline: text in, result out.
 
+use std::time::Instant;
+
 use shardwise_grammar::ast;
 use shardwise_ir::codes;
 use shardwise_ir::dataflow::Analyzed;
@@ -17,6 +19,7 @@ use crate::hardware::named_file::hardware_file;
 use crate::options::{Options, Strategy};
 use crate::pass_faults;
 use crate::planned::{Origin, Planned, attention_site, budget, claim};
+use crate::split_axes;
 
 /// A program that was read, with its diagnostics.
 #[derive(Debug)]
@@ -88,12 +91,23 @@ fn resolved(
     options: &Options,
     rewrite: Rewrite<'_>,
 ) -> Checked {
-    let Options { hardware, rates, price, fusion, known, mesh, dims, explicit, .. } =
+    let Options { hardware, rates, price, fusion, known, mesh, parts, dims, explicit, .. } =
         options.clone();
     let (file_named, unread) = hardware_file(file, name, options);
     diags.extend(unread);
-    let overrides =
-        Overrides { hardware, rates, price, fusion, known, file: file_named, mesh, dims, explicit };
+    let parts = parts.known();
+    let overrides = Overrides {
+        hardware,
+        rates,
+        price,
+        fusion,
+        known,
+        file: file_named,
+        mesh,
+        parts,
+        dims,
+        explicit,
+    };
     let (program, more) = resolve(file, &overrides);
     // Hardware that cannot be read is reported as such, not as missing.
     let is_named = diags
@@ -144,6 +158,13 @@ fn line_at(source: &str, span: Span) -> &str {
 /// # Ok::<(), shardwise::Findings>(())
 /// ```
 pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Findings> {
+    let start = Instant::now();
+    let whole = plan_with(name, source, options)?;
+    Ok(split_axes::best(whole, start, |options| plan_with(name, source, options).ok()))
+}
+
+/// The plan with the parts of axes that options name.
+fn plan_with(name: &str, source: &str, options: &Options) -> Result<Planned, Findings> {
     let checked = check(name, source, options);
     let Some(program) = checked.program else {
         return Err(checked.findings);

@@ -139,8 +139,11 @@ pub fn explain(
     };
     let steps = target::steps(&planned, &source, target)
         .map_err(|diag| Findings::new(vec![diag], name, &source))?;
-    let explainer =
-        causes::Explainer::new(&planned, &source, driver::check(name, &source, options).program);
+    let explainer = causes::Explainer::new(
+        &planned,
+        &source,
+        driver::check(name, &source, &planned.options).program,
+    );
     let mut collectives: Vec<Collective> =
         steps.iter().map(|&step| explainer.collective(step)).collect();
     let mut summary = None;

@@ -17,6 +17,7 @@ pub mod lint;
 pub mod metrics;
 pub mod options;
 pub mod source;
+mod split_axes;
 pub mod sweep;
 pub mod templates;
 pub mod tune;
@@ -38,7 +39,8 @@ pub use display::units;
 pub use driver::{Checked, check, format, plan};
 pub use export::json;
 pub use options::{
-    AxisSize, DimSize, Fusion, Objective, Options, Rates, Refinement, Strategy, sizes as setting,
+    AxisParts, AxisSize, DimSize, Fusion, Objective, Options, Rates, Refinement, Strategy,
+    sizes as setting,
 };
 pub use planned::Planned;
 pub use planned::link_breakdown as networks;

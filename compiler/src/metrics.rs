@@ -126,7 +126,7 @@ impl Planned {
             Some(Limit::Flops) => named(["FLOPs"; 2]),
             Some(Limit::Hbm) => named(["HBM bandwidth", "HBM"]),
             Some(Limit::Links(axis)) => {
-                let axis = &self.plan.program.mesh.axes[axis].name;
+                let axis = self.plan.program.mesh.link_name(axis);
                 [format!("the links of {axis}"), format!("links {axis}")]
             }
             Some(Limit::Latency) => named(["latency"; 2]),

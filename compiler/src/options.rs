@@ -5,6 +5,7 @@ pub mod sizes;
 use std::time::{Duration, Instant};
 
 use shardwise_ir::hardware::Hardware;
+use shardwise_ir::mesh::Mesh;
 pub use shardwise_ir::program::Fusion;
 use shardwise_ir::program::Program;
 
@@ -18,6 +19,34 @@ pub use shardwise_passes::collective::Refinement;
 pub use shardwise_passes::pipeline::Strategy;
 pub use shardwise_passes::solver::Cancellation;
 use shardwise_passes::solver::Interrupt;
+
+/// Which mesh axes are used in parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AxisParts {
+    /// Those of which a dimension of the program can use a part only, where that is cheaper.
+    #[default]
+    CalledFor,
+    /// Those that the program writes.
+    AsWritten,
+    /// These too, by name, with the sizes of their parts, major to minor.
+    These(Vec<(String, Vec<u64>)>),
+}
+
+impl AxisParts {
+    /// Those of a mesh.
+    pub(crate) fn of(mesh: &Mesh) -> Self {
+        let in_parts = mesh.declared().filter(|(_, parts)| !parts.is_empty());
+        Self::These(in_parts.map(|(axis, parts)| (axis.name.clone(), parts)).collect())
+    }
+
+    /// The axes that are known to be in parts.
+    pub(crate) fn known(self) -> Vec<(String, Vec<u64>)> {
+        match self {
+            Self::CalledFor | Self::AsWritten => Vec::new(),
+            Self::These(parts) => parts,
+        }
+    }
+}
 
 /// All options; `Options::default()` are those of the command without flags.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +81,8 @@ pub struct Options {
     pub files: Files,
     /// Sizes of axes instead of the program's, by name.
     pub mesh: Vec<AxisSize>,
+    /// Which axes are used in parts, where the program has them whole.
+    pub parts: AxisParts,
     /// Sizes of dimensions instead of the program's, by name.
     pub dims: Vec<DimSize>,
     /// Treat the program as explicit, as if it began with `plan`.

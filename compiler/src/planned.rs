@@ -113,6 +113,11 @@ impl Planned {
         alternatives.iter().map(|other| print::materialization(&self.plan.program, other)).collect()
     }
 
+    /// Its own cost under the objective, seconds.
+    pub(crate) fn own_s(&self) -> f64 {
+        self.objective_s(&self.report)
+    }
+
     /// The cost of a plan under the objective, seconds.
     pub(crate) fn objective_s(&self, report: &Report) -> f64 {
         match self.objective {

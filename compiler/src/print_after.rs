@@ -13,7 +13,7 @@ use shardwise_passes::pipeline::{Pass, Planning};
 
 use crate::diagnostics::Findings;
 use crate::driver;
-use crate::options::Options;
+use crate::options::{AxisParts, Options};
 
 /// Layouts of one operation that are listed.
 const LISTED: usize = 16;
@@ -43,6 +43,10 @@ pub fn print_after(
     options: &Options,
     pass: Pass,
 ) -> Result<String, Findings> {
+    if pass > Pass::LAST_REWRITE && options.parts == AxisParts::CalledFor {
+        let parts = AxisParts::of(&driver::plan(name, source, options)?.plan.program.mesh);
+        return print_after(name, source, &Options { parts, ..options.clone() }, pass);
+    }
     let checked = driver::read(name, source, options, pass.min(Pass::LAST_REWRITE));
     let Some(program) = checked.program else { return Err(checked.findings) };
     if pass <= Pass::LAST_REWRITE {

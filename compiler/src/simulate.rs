@@ -31,9 +31,10 @@ use shardwise_ir::{Diag, verify as rules};
 
 use crate::diagnostics::Findings;
 use crate::driver::{check, plan as make_plan, read_whole_batch};
-use crate::options::Options;
+use crate::options::{AxisParts, Options};
 
 pub use scale::Sizes;
+pub(crate) use scale::gcd;
 pub(crate) use scale::{padded_sizes, small};
 pub use unsharded::evaluate;
 pub use verdict::{Fault, Mismatch, Verdict};
@@ -83,10 +84,10 @@ pub fn verify(
     options: &Options,
     setup: &Setup<'_>,
 ) -> Result<Verdict, Findings> {
-    let original = read_whole_batch(name, source, options);
-    let Some(program) = original.program else { return Err(original.findings) };
     let planned = make_plan(name, source, options)?;
     let plan = explicit(name, &planned.plan.to_string(), options)?;
+    let original = read_whole_batch(name, source, &planned.options);
+    let Some(program) = original.program else { return Err(original.findings) };
     let verdict =
         execute(&program, &plan, setup).map_err(|diag| Findings::new(vec![diag], name, source))?;
     Ok(Verdict { plan: planned.strategy_name(), rules_fail: planned.rules_fail, ..verdict })
@@ -112,7 +113,8 @@ pub fn against(
     setup: &Setup<'_>,
 ) -> Result<Verdict, Findings> {
     let plan = explicit(source.0, source.1, options)?;
-    let checked = read_whole_batch(reference.0, reference.1, options);
+    let parts = AxisParts::of(&plan.program.mesh);
+    let checked = read_whole_batch(reference.0, reference.1, &Options { parts, ..options.clone() });
     let Some(program) = checked.program else { return Err(checked.findings) };
     let unlike = unlike(&program, &plan);
     if !unlike.is_empty() {

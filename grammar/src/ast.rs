@@ -106,7 +106,7 @@ pub struct HardwareRef {
     pub settings: Vec<Setting>,
 }
 
-/// `X=16 over 4x4 ring`.
+/// `X=16 over 4x4 ring`, `X=16 as 8x2`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AxisDecl {
     /// The axis.
@@ -117,6 +117,8 @@ pub struct AxisDecl {
     pub options: Vec<Name>,
     /// `over 4x4` gives `[4, 4]`; `over 2` gives `[2]` (that many equal factors).
     pub over: Option<Spanned<Vec<u64>>>,
+    /// `as 8x2` gives `[8, 2]`: the sizes of its parts, major to minor.
+    pub parts: Option<Spanned<Vec<u64>>>,
 }
 
 /// `F=4*D pad`, `T=128k zigzag 8`.

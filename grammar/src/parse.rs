@@ -279,20 +279,22 @@ impl Reader<'_> {
             size: SizeExpr { terms: Vec::new(), span: self.span(&pair) },
             options: Vec::new(),
             over: None,
+            parts: None,
         };
         for piece in pair.into_inner() {
             match piece.as_rule() {
                 Rule::axis_name => axis.name = self.name(&piece),
                 Rule::size => axis.size = self.size(piece),
                 Rule::option => axis.options.push(self.name(&piece)),
-                Rule::over => axis.over = self.over(piece),
+                Rule::over => axis.over = self.factors(piece),
+                Rule::parts => axis.parts = self.factors(piece),
                 _ => {}
             }
         }
         axis
     }
 
-    fn over(self, pair: Pair<'_, Rule>) -> Option<Spanned<Vec<u64>>> {
+    fn factors(self, pair: Pair<'_, Rule>) -> Option<Spanned<Vec<u64>>> {
         let factors = pair.into_inner().find(|p| p.as_rule() == Rule::factors)?;
         let numbers = factors.as_str().split(['x', '×']).map(|n| n.parse().unwrap_or(0)).collect();
         Some(Spanned::new(numbers, self.span(&factors)))

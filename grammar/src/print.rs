@@ -80,11 +80,12 @@ fn join(items: impl Iterator<Item = String>) -> String {
 
 fn mesh_axis(axis: &AxisDecl, source: &str) -> String {
     let mut text = format!("{}={}", axis.name.node, size(&axis.size, source));
-    if let Some(over) = &axis.over {
-        let factors: Vec<String> = over.node.iter().map(u64::to_string).collect();
-        let written = source.get(over.span.start..over.span.end);
-        text.push_str(" over ");
-        text.push_str(&written.map_or(factors.join("x"), |written| written.replace('×', "x")));
+    for (word, factors) in [("over", &axis.over), ("as", &axis.parts)] {
+        let Some(factors) = factors else { continue };
+        let numbers: Vec<String> = factors.node.iter().map(u64::to_string).collect();
+        let written = source.get(factors.span.start..factors.span.end);
+        let written = written.map_or(numbers.join("x"), |written| written.replace('×', "x"));
+        text.push_str(&format!(" {word} {written}"));
     }
     for option in &axis.options {
         text.push(' ');

@@ -3,7 +3,7 @@
 //!
 //! | folder | what is in it |
 //! | --- | --- |
-//! | `types` | [`ids`], [`dtype`]s, the [`mesh`], [`sharding`]s |
+//! | `types` | [`ids`], [`dtype`]s, the [`mesh`], [`axis_parts`], [`sharding`]s |
 //! | `tables` | programs and plans: [`program`], [`blocks`], [`stages`], [`plan`], [`hardware`] |
 //! | [`functions`] | one table of operations: the properties of every function |
 //! | `loops` | [`pipeline`]s, gathered weights that are kept, [`unroll`] |
@@ -35,4 +35,4 @@ pub use shardwise_grammar::diag::{Diag, Severity};
 pub use shardwise_grammar::span::Span;
 pub use tables::{blocks, hardware, optimizer, plan, program, rates, rearrange, renumber, stages};
 pub use total::total;
-pub use types::{dtype, ids, mesh, sharding};
+pub use types::{axis_parts, dtype, ids, mesh, sharding};

@@ -12,7 +12,7 @@ mod same;
 use std::fmt;
 
 use crate::Role;
-use crate::ids::{DimId, OpId, RepeatId, ValueId};
+use crate::ids::{AxisId, DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{Axis, Mesh};
 use crate::plan::{Collective, Materialization, Step, StepKind};
 use crate::program::{
@@ -240,7 +240,7 @@ impl<'a> Printer<'a> {
             self.program.hardware.reference(),
             fusion(self.program)
         ));
-        let axes: Vec<String> = self.program.mesh.axes.iter().map(axis).collect();
+        let axes = mesh(&self.program.mesh);
         let dims: Vec<String> = self.program.dims.iter().map(|dim| self.dim(dim)).collect();
         for (keyword, items) in [("mesh", axes), ("dim", dims)] {
             if !items.is_empty() {
@@ -319,10 +319,11 @@ fn keyword(kind: &OpKind) -> &'static str {
 /// Axes as one word where their names have one letter each and no axis is called like the word;
 /// else with commas.
 fn axis_list(mesh: &Mesh, axes: &[AxisRef]) -> String {
-    let names: Vec<&str> = axes.iter().map(|axis| mesh.axes[axis.axis()].name.as_str()).collect();
+    let axes: Vec<AxisId> = axes.iter().map(|axis| axis.axis()).collect();
+    let names = mesh.names(&axes);
     let word = names.concat();
     let letters = names.iter().all(|name| name.chars().count() == 1);
-    if names.len() == 1 || letters && mesh.find(&word).is_none() { word } else { names.join(",") }
+    if names.len() == 1 || letters && mesh.named(&word).is_none() { word } else { names.join(",") }
 }
 
 /// The text after a `_`: `X`, `XY`, `{data,model}`.
@@ -355,12 +356,19 @@ fn exact(pin: Option<&Pin>) -> Option<Sharding> {
     pin.and_then(Pin::exact)
 }
 
-/// `X=16 over 4x4 ring`.
-pub fn axis(axis: &Axis) -> String {
+/// The axes of a mesh as a program declares them: `X=4`, `Y=16 over 4x4`.
+pub fn mesh(mesh: &Mesh) -> Vec<String> {
+    mesh.declared().map(|(of, parts)| axis(of, &parts)).collect()
+}
+
+/// `X=16 over 4x4 as 8x2 ring`, where it is used in such parts.
+pub fn axis(axis: &Axis, parts: &[u64]) -> String {
     let mut words = vec![format!("{}={}", axis.name, axis.size)];
-    if let Some(over) = &axis.over {
-        let factors: Vec<String> = over.iter().map(u64::to_string).collect();
-        words.push(format!("over {}", factors.join("x")));
+    for (word, factors) in [("over", axis.over.as_deref().unwrap_or_default()), ("as", parts)] {
+        if !factors.is_empty() {
+            let factors: Vec<String> = factors.iter().map(u64::to_string).collect();
+            words.push(format!("{word} {}", factors.join("x")));
+        }
     }
     words.extend(axis.written_kind.map(|kind| kind.name().to_owned()));
     words.join(" ")

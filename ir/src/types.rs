@@ -3,6 +3,7 @@
 //! They know no operation, so that the table of functions can name dtypes and reductions, and
 //! programs can name functions.
 
+pub mod axis_parts;
 pub mod dtype;
 pub mod ids;
 pub mod mesh;

@@ -83,10 +83,11 @@ impl Sketch<'_> {
         let scale = self.dice.pick(&[1, 1, 16, 128]);
         let (b, t, d) = (8 * scale, 8 * scale, 16 * scale);
         let input = *self.dice.pick(&SPLITS);
+        let parts = if *y == 4 && *scale == 16 { " as 2x2" } else { "" };
         let order = if self.zigzag { " zigzag 4" } else { "" };
         let _ = write!(
             self.text,
-            "hardware {hardware}\nmesh {stages}X={x}, Y={y}\n\
+            "hardware {hardware}\nmesh {stages}X={x}, Y={y}{parts}\n\
              dim B={b}, T={t}{order}, S=T, C=T/4, D={d}, F={}, K=4, H=8, E=4, Slots={t}, All=T\n\
              dim N=4, Q=6, P=N*Q, M=64, Near=3, W=6, G=2\n\
              input x{input}, t[B, T, D]\n",

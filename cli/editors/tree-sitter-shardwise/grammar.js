@@ -97,7 +97,7 @@ module.exports = grammar({
         field("name", $._name),
         "=",
         field("size", $._size),
-        repeat(choice(seq("over", $.factors), $.option)),
+        repeat(choice(seq(choice("over", "as"), $.factors), $.option)),
       ),
     factors: () => /[0-9]+([x×][0-9]+)*/,
     option: ($) => $.identifier,

@@ -92,6 +92,9 @@ pub(crate) struct SearchArgs {
     /// attention].
     #[arg(long, value_name = "KERNELS", value_parser = one_of::<Fusion>())]
     pub(crate) fusion: Option<Fusion>,
+    /// Use every mesh axis whole, except in the parts that a program writes (`mesh X=16 as 8x2`).
+    #[arg(long)]
+    pub(crate) whole_axes: bool,
     /// Time limit of each search; the best plan so far is printed with its optimality gap.
     #[arg(long, value_name = "SECONDS", value_parser = setting::timeout)]
     pub(crate) timeout: Option<Duration>,

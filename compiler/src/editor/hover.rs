@@ -81,9 +81,9 @@ fn dim(document: &Document, name: &Occurrence, known: Known<'_>) -> Option<Strin
 }
 
 fn axis(name: &Occurrence, known: Known<'_>) -> Option<String> {
-    let axes = &known.program?.mesh.axes;
-    let axis = axes.iter().find(|axis| axis.name == name.name)?;
-    Some(format!("mesh axis `{}`: {} devices", print::axis(axis), axis.size))
+    let mesh = &known.program?.mesh;
+    let (axis, parts) = mesh.declared().find(|(axis, _)| axis.name == name.name)?;
+    Some(format!("mesh axis `{}`: {} devices", print::axis(axis, &parts), axis.size))
 }
 
 /// The chip's figures, and those of the step, for editors that show no code lens.

@@ -117,7 +117,7 @@ fn sign(planned: &Planned, op: OpId) -> String {
 
 fn head(area: &Area<'_>, planned: &Planned) -> Drawn {
     let mesh = &planned.plan.program.mesh;
-    let axes: Vec<String> = mesh.axes.iter().map(print::axis).collect();
+    let axes = print::mesh(mesh);
     let title = format!("{}: mesh {}", planned.name, axes.join(", "));
     write(area, &title, (14, 12), 16, "sans-serif", HPos::Left)?;
     let key = "dark: the block of the first device; every device has one of this size";

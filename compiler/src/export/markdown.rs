@@ -30,7 +30,7 @@ struct Row {
 /// The comment.
 pub(super) fn markdown(planned: &Planned) -> String {
     let mesh = &planned.plan.program.mesh;
-    let axes: Vec<String> = mesh.axes.iter().map(print::axis).collect();
+    let axes = print::mesh(mesh);
     let mut out = format!(
         "### `{}`: {} a step, bound by {}\n\n`{}` on {} ({} devices).\n",
         code(&planned.name),

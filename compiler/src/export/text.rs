@@ -60,8 +60,7 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
     let critical = report.schedule.critical[number];
     match &plan.steps[number].kind {
         StepKind::Local(op) if plan.program.is_stage_send(&plan.program.ops[*op]) => {
-            let axes: Vec<&str> =
-                cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
+            let axes: Vec<&str> = plan.program.mesh.names(&cost.axes);
             format!(
                 "{:>7} {time:>7}  {} to the next stage",
                 units::bytes(cost.bytes),
@@ -76,8 +75,7 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
             format!("{:>7} {:>7}  free", "", "")
         }
         _ => {
-            let axes: Vec<&str> =
-                cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
+            let axes: Vec<&str> = plan.program.mesh.names(&cost.axes);
             let mark = match (critical, report.schedule.early[number]) {
                 (true, false) => " critical",
                 (true, true) => " critical, prefetchable",

@@ -105,7 +105,7 @@ fn forbidden(
 ) -> Option<usize> {
     let runs_there = |step: usize| match across {
         None => true,
-        Some(Over::Axis(axis)) => report.steps[step].axes.contains(axis),
+        Some(Over::Axes(axes)) => report.steps[step].axes.iter().any(|axis| axes.contains(axis)),
         Some(Over::Kind(kind)) => report.steps[step]
             .axes
             .iter()

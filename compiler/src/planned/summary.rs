@@ -1,6 +1,7 @@
 //! The summary of a plan in a few lines: times, what bounds it, pipelines, links, collectives,
 //! memory. It ends the text of a plan and the table of its costs.
 
+use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_passes::pipeline_stages::Staged;
@@ -111,9 +112,11 @@ fn stage_sizes(program: &Program, staged: &Staged) -> String {
 }
 
 fn axis_line(program: &Program, report: &Report) -> Option<String> {
-    let busy = program.mesh.axes.iter().zip(&report.axis_s).filter(|(_, busy)| **busy > 0.0);
-    let parts: Vec<String> =
-        busy.map(|(axis, busy)| format!("{} {}", axis.name, units::seconds(*busy))).collect();
+    let busy = program.mesh.ids().zip(&report.axis_s).filter(|(_, busy)| **busy > 0.0);
+    let time = |(axis, busy): (AxisId, &f64)| {
+        format!("{} {}", program.mesh.link_name(axis), units::seconds(*busy))
+    };
+    let parts: Vec<String> = busy.map(time).collect();
     (!parts.is_empty()).then(|| format!("links: {}", parts.join(", ")))
 }
 

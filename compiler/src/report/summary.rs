@@ -28,7 +28,7 @@ pub(super) struct Summary {
 /// The head of a plan's report.
 pub(super) fn summary(planned: &Planned) -> Summary {
     let mesh = &planned.plan.program.mesh;
-    let axes: Vec<String> = mesh.axes.iter().map(print::axis).collect();
+    let axes = print::mesh(mesh);
     let (devices, hardware) = (mesh.devices(), planned.plan.program.hardware.reference());
     Summary {
         name: planned.name.clone(),

@@ -179,8 +179,7 @@ fn steps(planned: &Planned) -> Vec<Step> {
                 facts.push(format!("{}{all}", units::seconds(cost.seconds)));
             }
             if is_move && cost.bytes > 0.0 {
-                let axes: Vec<&str> =
-                    cost.axes.iter().map(|&axis| &*plan.program.mesh.axes[axis].name).collect();
+                let axes: Vec<&str> = plan.program.mesh.names(&cost.axes);
                 facts.push(format!("{} over {}", units::bytes(cost.bytes), axes.join(" and ")));
             } else if cost.flops > 0.0 {
                 facts.push(format!("{} a device", units::flops(cost.flops)));

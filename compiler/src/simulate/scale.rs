@@ -30,6 +30,8 @@ mod relations;
 mod samples;
 mod solver;
 
+pub(crate) use mesh::gcd;
+
 use relations::Relations;
 use solver::Solver;
 

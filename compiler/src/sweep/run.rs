@@ -155,7 +155,7 @@ fn texts(sources: &[Source], combination: &Combination) -> Texts {
             blamed: blamed.then_some(checked.findings),
         };
     };
-    let mesh = program.mesh.axes.iter().map(print::axis).collect::<Vec<_>>().join(", ");
+    let mesh = print::mesh(&program.mesh).join(", ");
     Texts {
         mesh,
         hardware: program.hardware.name.clone(),

@@ -8,7 +8,7 @@ use super::template::{Candidate, Template};
 use crate::Planned;
 use crate::diagnostics::Findings;
 use crate::driver::plan;
-use crate::options::{Effort, Options};
+use crate::options::{AxisParts, Effort, Options};
 
 /// The part of a time limit that one run of the planner has.
 const SHARES: u32 = 24;
@@ -84,7 +84,9 @@ impl Leaves<'_, '_> {
             // A small part of all, so that many candidates have a plan.
             left.min(all / SHARES).max(Duration::from_millis(1))
         });
-        let options = Options { memory, timeout, effort, ..self.options.clone() };
+        // Other meshes of the space have these parts as axes of their own.
+        let parts = AxisParts::AsWritten;
+        let options = Options { memory, timeout, effort, parts, ..self.options.clone() };
         let text = self.template.text(candidate);
         plan(self.template.name, &text, &options).map_err(|findings| refusal(&findings))
     }

@@ -64,7 +64,8 @@ Write one, or pass `--hardware tpu-v5p`.",
         name: "bad-axis",
         page:
             "An axis has a name, a size of at least 1, and the options `ring`, `line`, `switch`, \
-            `dcn` and `over 4x4` (whose product is the size).
+            `dcn`, `over 4x4` and `as 8x2` (whose products are the size). Parts are at least 2 \
+            long, and do not end inside of a physical axis that they do not divide.
 
 Triggered by:
 

@@ -57,7 +57,8 @@ impl Resolver<'_> {
         if let Some(kind) = AxisKind::from_name(&name.node) {
             return Some(Over::Kind(kind));
         }
-        self.axis(name).map(Over::Axis)
+        let axes = self.axis_words(std::slice::from_ref(name))?;
+        Some(Over::Axes(axes.iter().map(|axis| axis.axis()).collect()))
     }
 
     fn limit(&mut self, quantity: &Name, number: &Name, unit: &Name) -> Option<Budget> {

@@ -21,8 +21,8 @@ impl Resolver<'_> {
         }
         let is_reported = |name: &str| self.bad_dims.contains(name);
         let base = name.node.trim_end_matches('\'');
-        if let Some(axis) = self.mesh.find(&name.node).filter(|_| !is_reported(&name.node)) {
-            self.axis_as_dim(name, axis);
+        if self.mesh.named(&name.node).is_some() && !is_reported(&name.node) {
+            self.axis_as_dim(name);
         } else if !is_reported(&name.node) && !is_reported(base) {
             let diag = Diag::error(
                 names::UNKNOWN_DIM,
@@ -46,8 +46,8 @@ impl Resolver<'_> {
     }
 
     /// `In[B_X,Y, D]`: an axis between the commas of brackets.
-    fn axis_as_dim(&mut self, name: &Name, axis: AxisId) {
-        let axis = &self.mesh.axes[axis].name;
+    fn axis_as_dim(&mut self, name: &Name) {
+        let axis = &name.node;
         let message = format!("`{axis}` is a mesh axis, not a dimension");
         let diag = Diag::error(names::UNKNOWN_DIM, message, name.span, "an axis");
         let diag = self.mesh_span.into_iter().fold(diag, |diag, mesh| diag.and(mesh, "the mesh"));
@@ -80,8 +80,8 @@ impl Resolver<'_> {
             let begins = |axis: &str| {
                 axis.strip_prefix(rest).is_some_and(|more| more.is_empty() || more.starts_with('_'))
             };
-            let is_subscript = self.axes_of_word(rest).is_some()
-                || self.mesh.axes.iter().any(|axis| begins(&axis.name));
+            let is_subscript =
+                self.axes_of_word(rest).is_some() || self.mesh.all_names().into_iter().any(begins);
             is_subscript.then(|| (shorter.clone(), longer.clone(), rest.to_owned()))
         });
         let Some((shorter, longer, rest)) = readings else { return };
@@ -99,10 +99,22 @@ impl Resolver<'_> {
     /// The axis called `name`, or an error.
     pub(super) fn axis(&mut self, name: &Name) -> Option<AxisId> {
         let found = self.mesh.find(&name.node);
-        if found.is_none() {
-            self.unknown_axis(name);
+        match self.mesh.named(&name.node) {
+            Some(parts) if found.is_none() => self.whole_axis(name, &parts),
+            None => self.unknown_axis(name),
+            Some(_) => {}
         }
         found
+    }
+
+    /// Reports an axis in parts where one axis has to be named.
+    fn whole_axis(&mut self, name: &Name, parts: &[AxisId]) {
+        let message = format!("`{}` is used in parts, and one axis is needed here", name.node);
+        let diag = Diag::error(codes::UNKNOWN_AXIS, message, name.span, "several axes");
+        let diag = self.mesh_span.into_iter().fold(diag, |diag, mesh| diag.and(mesh, "the mesh"));
+        let parts: Vec<String> =
+            parts.iter().map(|&part| format!("`{}`", self.mesh.axes[part].name)).collect();
+        self.error(diag.help(format!("name one of its parts: {}", parts.join(" or "))));
     }
 
     fn unknown_axis(&mut self, name: &Name) {
@@ -115,7 +127,7 @@ impl Resolver<'_> {
         }
         let message = format!("`{}` is not an axis of the mesh", name.node);
         let mut diag = Diag::error(codes::UNKNOWN_AXIS, message, name.span, "unknown axis");
-        let axes: Vec<&str> = self.mesh.axes.iter().map(|axis| axis.name.as_str()).collect();
+        let axes = self.mesh.all_names();
         if let Some(span) = self.mesh_span {
             diag = diag.and(span, "the mesh");
         }
@@ -124,19 +136,33 @@ impl Resolver<'_> {
             (None, true) => format!("declare the mesh: `mesh {}=4`", name.node),
             (None, false) => format!("the axes are {}", axes.join(", ")),
         };
-        self.error(diag.help(help));
+        self.error(diag.help(self.declare_parts(&name.node).unwrap_or(help)));
+    }
+
+    /// How to declare the part `X.0` of an axis that is used whole.
+    fn declare_parts(&self, part: &str) -> Option<String> {
+        let (whole, number) = part.rsplit_once('.')?;
+        let axis = &self.mesh.axes[self.mesh.find(whole)?];
+        number.parse::<usize>().ok()?;
+        let least = (2..axis.size).take(1 << 16).find(|&least| axis.size.is_multiple_of(least))?;
+        Some(format!(
+            "declare the parts of `{whole}`: `mesh {whole}={} as {}x{least}`",
+            axis.size,
+            axis.size / least
+        ))
     }
 
     /// The axes that a word names: itself, if declared, else its letters.
     pub(super) fn axes_of_word(&self, word: &str) -> Option<Vec<AxisId>> {
-        if let Some(axis) = self.mesh.find(word) {
-            return Some(vec![axis]);
+        if let Some(axes) = self.mesh.named(word) {
+            return Some(axes);
         }
         let mut letter = [0; 4];
         word.chars()
-            .map(|c| self.mesh.find(c.encode_utf8(&mut letter)))
+            .map(|c| self.mesh.named(c.encode_utf8(&mut letter)))
             .collect::<Option<Vec<_>>>()
-            .filter(|axes| axes.len() > 1)
+            .filter(|letters| letters.len() > 1)
+            .map(|letters| letters.concat())
     }
 
     pub(super) fn axis_words(&mut self, words: &[Name]) -> Option<AxisList> {

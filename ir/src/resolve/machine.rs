@@ -2,11 +2,14 @@
 
 use crate::codes::{mesh as codes, names};
 use shardwise_grammar::ast::{self, AxisDecl, DimDecl, SizeFactor, Statement};
+use shardwise_grammar::span::Spanned;
 use strum::VariantArray;
 
 use super::overrides::of_option;
 use super::{AxisSize, Overrides, Resolver};
+use crate::axis_parts::AxisInParts;
 use crate::hardware::{Hardware, Wraparound};
+use crate::ids::AxisId;
 use crate::mesh::{Axis, AxisKind, KindName, Mesh, PhysicalAxis};
 use crate::nvlink_domain::{self, Unplaced};
 use crate::program::{Dim, Zigzag};
@@ -46,8 +49,7 @@ impl Resolver<'_> {
                     // A wrong axis is still an axis: its uses are no further errors.
                     declared.push((
                         axis,
-                        self.axis_decl(axis, overrides.axis(&axis.name.node))
-                            .unwrap_or_else(Extent::unknown),
+                        self.axis_decl(axis, overrides).unwrap_or_else(Extent::unknown),
                     ));
                 }
             }
@@ -56,7 +58,8 @@ impl Resolver<'_> {
             .iter()
             .try_fold(1_u64, |n, (_, extent)| n.checked_mul(extent.size))
             .filter(|&n| n < LARGEST);
-        if declared.len() > Mesh::MAX_AXES || devices.is_none() {
+        let axes: usize = declared.iter().map(|(_, extent)| extent.parts.len().max(1)).sum();
+        if axes > Mesh::MAX_AXES || devices.is_none() {
             let diag = Diag::error(
                 codes::TOO_MANY,
                 "the mesh is larger than any machine",
@@ -71,7 +74,7 @@ impl Resolver<'_> {
         }
         let Some(hardware) = self.hardware.clone() else {
             for (decl, extent) in &declared {
-                self.mesh.axes.push(unlinked(decl, extent.size));
+                self.add_axis(decl, unlinked(decl, extent.size), &extent.parts);
             }
             return;
         };
@@ -90,7 +93,7 @@ impl Resolver<'_> {
         let unplaced: Vec<Unplaced<'_>> =
             declared.iter().map(|(_, extent)| extent.unplaced()).collect();
         let placed = nvlink_domain::parts(hardware.nvlink_domain(), &unplaced);
-        for ((decl, extent), parts) in declared.iter().zip(placed) {
+        for ((decl, extent), parts) in declared.into_iter().zip(placed) {
             let own = |size| {
                 let written = extent.kind.map(KindName::kind);
                 written.unwrap_or_else(|| hardware.axis_kind(size, &slice))
@@ -100,18 +103,34 @@ impl Resolver<'_> {
             } else {
                 extent.physical.iter().map(|&size| linked(hardware, size, own(size))).collect()
             };
-            let Extent { size, over, kind: written_kind, .. } = extent;
-            let axis = Axis {
-                name: decl.name.node.clone(),
-                size: *size,
-                written_kind: *written_kind,
-                over: over.clone(),
-                physical,
-            };
+            let Extent { size, over, kind: written_kind, parts, .. } = extent;
+            let axis = Axis { name: decl.name.node.clone(), size, written_kind, over, physical };
             self.without_links(hardware, decl, &axis);
-            self.mesh.axes.push(axis);
+            self.add_axis(decl, axis, &parts);
         }
         self.outgrown_pod(hardware);
+    }
+
+    /// Adds an axis to the mesh, or its parts.
+    fn add_axis(&mut self, decl: &AxisDecl, axis: Axis, parts: &[u64]) {
+        if parts.is_empty() {
+            self.mesh.axes.push(axis);
+            return;
+        }
+        let (name, first) = (axis.name.clone(), AxisId::new(self.mesh.axes.len()));
+        let Some(in_parts) = AxisInParts::new(axis.clone(), parts, first) else {
+            self.parts_do_not_fit(decl, &axis);
+            self.mesh.axes.push(axis);
+            return;
+        };
+        let again = in_parts.axes().find(|part| self.mesh.find(&part.name).is_some());
+        if let Some(again) = again {
+            let message = format!("`{}` is an axis, and a part of `{name}`", again.name);
+            let diag = Diag::error(names::DUPLICATE, message, decl.name.span, "in parts");
+            self.error(diag.help("give the axis another name"));
+        }
+        self.mesh.axes.extend(in_parts.axes());
+        self.mesh.in_parts.push(in_parts);
     }
 
     /// Reports links of axes for which the hardware has no rates.
@@ -151,8 +170,61 @@ impl Resolver<'_> {
         )));
     }
 
-    /// The declaration of an axis; the size `given` by option replaces its own.
-    fn axis_decl(&mut self, axis: &AxisDecl, given: Option<&AxisSize>) -> Option<Extent> {
+    /// The declaration of an axis, with the size and the parts that options give it.
+    fn axis_decl(&mut self, axis: &AxisDecl, overrides: &Overrides) -> Option<Extent> {
+        let name = &axis.name.node;
+        let extent = self.axis_extent(axis, overrides.axis(name))?;
+        let parts = match &axis.parts {
+            Some(written) => self.written_parts(axis, written, extent.size)?,
+            None => overrides.parts(name).map(<[u64]>::to_vec).unwrap_or_default(),
+        };
+        Some(Extent { parts, ..extent })
+    }
+
+    /// The sizes of the parts that a declaration writes: their product is the size.
+    fn written_parts(
+        &mut self,
+        axis: &AxisDecl,
+        written: &Spanned<Vec<u64>>,
+        size: u64,
+    ) -> Option<Vec<u64>> {
+        let product = written.node.iter().try_fold(1_u64, |n, &part| n.checked_mul(part));
+        let several = written.node.len() > 1 && written.node.iter().all(|&part| part > 1);
+        if several && product == Some(size) {
+            return Some(written.node.clone());
+        }
+        let (name, parts) = (&axis.name.node, over_text(&written.node));
+        let message = format!("`{parts}` does not divide axis `{name}` of {size} into parts");
+        let diag = Diag::error(codes::BAD_AXIS, message, written.span, "not its parts");
+        let help =
+            (2..=size / 2).take(1 << 16).find(|&part| size.is_multiple_of(part)).map_or_else(
+                || format!("an axis of {size} has no parts: leave `as {parts}` out"),
+                |part| {
+                    let example = format!("{name}={size} as {}x{part}", size / part);
+                    format!("give sizes from 2 on whose product is {size}: `mesh {example}`")
+                },
+            );
+        self.error(diag.help(help));
+        // The parts that are written are no further mistakes where they are used.
+        self.bad_axes.extend((0..written.node.len()).map(|part| format!("{name}.{part}")));
+        None
+    }
+
+    /// Reports parts of which one would end inside of a physical axis.
+    fn parts_do_not_fit(&mut self, decl: &AxisDecl, axis: &Axis) {
+        let physical: Vec<u64> = axis.physical.iter().map(|axis| axis.size).collect();
+        let (links, span) = (over_text(&physical), decl.parts.as_ref().map(|parts| parts.span));
+        let message =
+            format!("`{}` runs over links of {links}, and these parts cut them", axis.name);
+        let diag = Diag::error(codes::BAD_AXIS, message, span.unwrap_or(decl.name.span), "parts");
+        let help = format!("parts are as long as the links, or divide them: `as {links}`");
+        self.error(diag.help(help));
+        let parts = 0..decl.parts.as_ref().map_or(0, |parts| parts.node.len());
+        self.bad_axes.extend(parts.map(|part| format!("{}.{part}", axis.name)));
+    }
+
+    /// The extent of an axis; the size `given` by option replaces its own.
+    fn axis_extent(&mut self, axis: &AxisDecl, given: Option<&AxisSize>) -> Option<Extent> {
         let written = self.size(&axis.size)?;
         let kind = self.axis_kind(axis).ok()?;
         let Some(given) = given else {
@@ -167,6 +239,7 @@ impl Resolver<'_> {
                 physical,
                 over: over.map(|over| over.node.clone()),
                 kind,
+                parts: Vec::new(),
             });
         };
         let folded = match (&given.over, &axis.over) {
@@ -180,7 +253,7 @@ impl Resolver<'_> {
             self.given_does_not_fold(given);
             return None;
         };
-        Some(Extent { size: given.size, physical, over, kind })
+        Some(Extent { size: given.size, physical, over, kind, parts: Vec::new() })
     }
 
     /// The kind written for an axis, if any; an error (reported) where another option stands there.
@@ -189,7 +262,7 @@ impl Resolver<'_> {
         for option in &axis.options {
             kind = KindName::VARIANTS.iter().copied().find(|kind| kind.name() == option.node);
             if kind.is_none() {
-                let known = KindName::VARIANTS.iter().map(|kind| kind.name()).chain(["over"]);
+                let known = KindName::VARIANTS.iter().map(|kind| kind.name()).chain(["over", "as"]);
                 let diag = Diag::error(
                     codes::BAD_AXIS,
                     format!("`{}` is not an option of an axis", option.node),
@@ -199,7 +272,7 @@ impl Resolver<'_> {
                 let near = suggest::nearest(&option.node, known)
                     .map(|near| format!("did you mean `{near}`?"));
                 self.error(diag.help(near.unwrap_or_else(|| {
-                    "ring, line, switch (or nvlink), dcn (or ib), or over 4x4".to_owned()
+                    "ring, line, switch (or nvlink), dcn (or ib), over 4x4, or as 8x2".to_owned()
                 })));
                 return Err(());
             }
@@ -333,12 +406,14 @@ struct Extent {
     /// The fold as it is printed.
     over: Option<Vec<u64>>,
     kind: Option<KindName>,
+    /// The sizes of its parts; empty where it is used whole.
+    parts: Vec<u64>,
 }
 
 impl Extent {
     /// The value for an axis with an error.
     fn unknown() -> Self {
-        Self { size: 1, physical: vec![1], over: None, kind: None }
+        Self { size: 1, physical: vec![1], over: None, kind: None, parts: Vec::new() }
     }
 
     fn unplaced(&self) -> Unplaced<'_> {

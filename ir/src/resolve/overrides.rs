@@ -30,6 +30,8 @@ pub struct Overrides {
     pub file: Option<HardwareFile>,
     /// Sizes of axes instead of the program's.
     pub mesh: Vec<AxisSize>,
+    /// The sizes of the parts that axes are used in, by name, where the program has them whole.
+    pub parts: Vec<(String, Vec<u64>)>,
     /// Sizes of dimensions instead of the program's.
     pub dims: Vec<DimSize>,
     /// Treat the program as explicit.
@@ -99,6 +101,10 @@ impl Overrides {
         self.mesh.iter().find(|axis| axis.name == name)
     }
 
+    pub(super) fn parts(&self, name: &str) -> Option<&[u64]> {
+        self.parts.iter().find(|(axis, _)| axis == name).map(|(_, sizes)| &sizes[..])
+    }
+
     pub(super) fn dim(&self, name: &str) -> Option<u64> {
         self.dims.iter().find(|dim| dim.name == name).map(|dim| dim.size)
     }
@@ -107,7 +113,7 @@ impl Overrides {
 impl Resolver<'_> {
     /// Reports axes and dimensions of options that the program does not have.
     pub(super) fn unknown_overrides(&mut self, file: &ast::File, overrides: &Overrides) {
-        let axes: Vec<String> = self.mesh.axes.iter().map(|axis| axis.name.clone()).collect();
+        let axes: Vec<String> = self.mesh.declared().map(|(axis, _)| axis.name.clone()).collect();
         if !self.mesh_failed {
             for axis in overrides.mesh.iter().filter(|axis| !axes.contains(&axis.name)) {
                 self.error(unknown(

@@ -50,18 +50,18 @@ const MOST_TRIED: usize = 10_000;
 /// A mesh in which an axis leaves so many pods to a new one; `None` where no axis divides.
 fn split(mesh: &Mesh, least: u64, between: &str) -> Option<String> {
     let is_inside = |axis: &&Axis| !axis.runs_over(AxisKind::Dcn);
-    let counts = mesh.axes.iter().filter(is_inside).filter_map(|axis| {
+    let counts = mesh.declared().map(|(axis, _)| axis).filter(is_inside).filter_map(|axis| {
         let mut pods = (least..=axis.size.min(least.saturating_mul(64))).take(MOST_TRIED);
         let pods = pods.find(|&pods| axis.size.is_multiple_of(pods))?;
         Some((pods, axis))
     });
     let (pods, shrunk) = counts.min_by_key(|(pods, _)| *pods)?;
-    let free = ["P", "Pods", "Slices"].into_iter().find(|&name| mesh.find(name).is_none())?;
+    let free = ["P", "Pods", "Slices"].into_iter().find(|&name| mesh.named(name).is_none())?;
     let written = |axis: &Axis| {
         let size = if axis.name == shrunk.name { axis.size / pods } else { axis.size };
         let kind = axis.written_kind.map_or(String::new(), |kind| format!(" {}", kind.name()));
         format!("{}={size}{kind}", axis.name)
     };
-    let others: Vec<String> = mesh.axes.iter().map(written).collect();
+    let others: Vec<String> = mesh.declared().map(|(axis, _)| written(axis)).collect();
     Some(format!("mesh {free}={pods} {between}, {}", others.join(", ")))
 }

@@ -354,8 +354,8 @@ pub enum Budget {
 /// What a forbidden collective would run over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// One axis.
-    Axis(AxisId),
+    /// An axis: itself, or its parts.
+    Axes(Vec<AxisId>),
     /// Any axis of a kind.
     Kind(AxisKind),
 }

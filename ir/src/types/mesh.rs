@@ -4,6 +4,7 @@ use index_vec::IndexVec;
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantArray};
 
+use crate::axis_parts::AxisInParts;
 use crate::ids::AxisId;
 
 /// How the devices along an axis are joined.
@@ -143,8 +144,11 @@ impl Axis {
 /// The axes in declaration order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Mesh {
-    /// The axes.
+    /// The axes; those used in parts with their parts instead.
     pub axes: IndexVec<AxisId, Axis>,
+    /// The axes used in parts, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub in_parts: Vec<AxisInParts>,
 }
 
 impl Mesh {
@@ -162,7 +166,79 @@ impl Mesh {
         self.ids().filter(|&axis| self.axes[axis].size > 1)
     }
 
-    /// The axis called `name`.
+    /// The axis used in parts of which `axis` is one.
+    pub fn whole_of(&self, axis: AxisId) -> Option<&AxisInParts> {
+        self.in_parts.iter().find(|parts| parts.has(axis))
+    }
+
+    /// The axis called `name`, or the parts of the one called so, major to minor.
+    pub fn named(&self, name: &str) -> Option<Vec<AxisId>> {
+        let parts = || self.in_parts.iter().find(|of| of.whole.name == name);
+        let one = self.find(name).map(|axis| vec![axis]);
+        one.or_else(|| parts().map(|of| of.parts().collect()))
+    }
+
+    /// The names of `axes` in this order; all parts of an axis, major to minor, by its name.
+    pub fn names(&self, axes: &[AxisId]) -> Vec<&str> {
+        let mut names = Vec::new();
+        let mut rest = axes;
+        while let [axis, others @ ..] = rest {
+            let whole = self.whole_of(*axis).and_then(|of| {
+                let parts: Vec<AxisId> = of.parts().collect();
+                rest.strip_prefix(&parts[..]).map(|others| (of.whole.name.as_str(), others))
+            });
+            let (name, others) = whole.unwrap_or((self.axes[*axis].name.as_str(), others));
+            names.push(name);
+            rest = others;
+        }
+        names
+    }
+
+    /// The name of the axis whose links are counted at `axis` ([`Mesh::links`]).
+    pub fn link_name(&self, axis: AxisId) -> &str {
+        self.whole_of(axis).map_or(&self.axes[axis].name, |of| &of.whole.name)
+    }
+
+    /// The names of the axes that are declared, and of parts.
+    pub fn all_names(&self) -> Vec<&str> {
+        let wholes = self.in_parts.iter().map(|of| &of.whole);
+        wholes.chain(&self.axes).map(|axis| axis.name.as_str()).collect()
+    }
+
+    /// The axes as they are declared, with the sizes of their parts.
+    pub fn declared(&self) -> impl Iterator<Item = (&Axis, Vec<u64>)> {
+        self.ids().filter_map(|axis| match self.whole_of(axis) {
+            None => Some((&self.axes[axis], Vec::new())),
+            Some(of) if of.first == axis => {
+                Some((&of.whole, of.parts().map(|part| self.axes[part].size).collect()))
+            }
+            Some(_) => None,
+        })
+    }
+
+    /// The physical axes of a collective over `axes`: neighbouring parts of an axis are one.
+    pub fn physical(&self, axes: &[AxisId]) -> Vec<PhysicalAxis> {
+        let of = |&axis: &AxisId| match self.whole_of(axis) {
+            None => self.axes[axis].physical.clone(),
+            Some(of) if axes.iter().find(|&&other| of.has(other)) == Some(&axis) => {
+                of.physical(axes)
+            }
+            Some(_) => Vec::new(),
+        };
+        axes.iter().flat_map(of).collect()
+    }
+
+    /// The axes whose links `axes` use, each once: the parts of an axis have the same, and are
+    /// counted at the first of them.
+    pub fn links(&self, axes: &[AxisId]) -> Vec<AxisId> {
+        let link = |&axis: &AxisId| self.whole_of(axis).map_or(axis, |of| of.first);
+        let mut links: Vec<AxisId> = axes.iter().map(link).collect();
+        links.sort_unstable();
+        links.dedup();
+        links
+    }
+
+    /// The axis called `name`, which is none in parts.
     pub fn find(&self, name: &str) -> Option<AxisId> {
         self.axes.position(|axis| axis.name == name)
     }

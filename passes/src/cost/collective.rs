@@ -50,8 +50,8 @@ pub struct CostModel {
     pub refinement: Refinement,
     /// The largest block that a step may leave on a device.
     pub most_bytes: f64,
-    /// The weight of a second on each mesh axis, summed over the participating axes of a
-    /// collective; `None`: weight one, whatever the axes.
+    /// The weight of a second on the links of each mesh axis, summed over those that a collective
+    /// uses; `None`: weight one, whatever the axes.
     pub links: Option<Vec<f64>>,
 }
 
@@ -61,18 +61,18 @@ impl CostModel {
         Self { refinement, most_bytes: f64::INFINITY, links: None }
     }
 
-    /// The weight of `seconds` of a collective over `axes`.
-    pub(crate) fn weighted(&self, seconds: f64, axes: &[AxisId]) -> f64 {
-        self.links.as_ref().map_or(seconds, |links| {
-            axes.iter().map(|axis| links[axis.index()]).sum::<f64>() * seconds
+    /// The weight of `seconds` of a collective on the `links` of these axes.
+    pub(crate) fn weighted(&self, seconds: f64, links: &[AxisId]) -> f64 {
+        self.links.as_ref().map_or(seconds, |weights| {
+            links.iter().map(|axis| weights[axis.index()]).sum::<f64>() * seconds
         })
     }
 
     /// The weighted price of one collective of `seconds` over `axes`. An AllReduce costs exactly
     /// twice a gather: rounded like this, it ties with a scatter and a gather of the same bytes,
     /// and is preferred for its fewer steps.
-    pub(crate) fn weight(&self, kind: &CollectiveKind, seconds: f64, axes: &[AxisId]) -> Weight {
-        let seconds = self.weighted(seconds, axes);
+    pub(crate) fn weight(&self, kind: &CollectiveKind, seconds: f64, links: &[AxisId]) -> Weight {
+        let seconds = self.weighted(seconds, links);
         match kind.row().time {
             TimeModel::TwoRings => Weight::seconds(seconds / 2.0) + Weight::step(seconds / 2.0),
             TimeModel::OneRing | TimeModel::AllToAll | TimeModel::Permute | TimeModel::Free => {
@@ -262,17 +262,13 @@ fn stages(program: &Program, axes: &[AxisId], refinement: Refinement) -> Vec<Net
     let mut sorted: Vec<AxisId> = axes.to_vec();
     sorted.sort_unstable();
     let mut stages: Vec<NetworkAxes> = Vec::new();
-    for axis in sorted
-        .iter()
-        .flat_map(|&axis| &program.mesh.axes[axis].physical)
-        .filter(|axis| axis.size > 1)
-    {
+    for axis in program.mesh.physical(&sorted).into_iter().filter(|axis| axis.size > 1) {
         let network = network(axis.kind);
         match stages.iter_mut().find(|stage| stage.network == network) {
-            Some(stage) => stage.axes.push(*axis),
+            Some(stage) => stage.axes.push(axis),
             None => stages.push(NetworkAxes {
                 network,
-                axes: vec![*axis],
+                axes: vec![axis],
                 refinement,
                 measured: program.hardware.measured_links(axis.kind),
                 measured_reduce: program.hardware.measured_reduces(axis.kind),

@@ -132,7 +132,7 @@ impl Trial {
         let mut axis_s = vec![0.0; self.plan.program.mesh.axes.len()];
         for (step, cost) in self.plan.steps.iter().zip(&costs) {
             if cost.is_move(step) {
-                cost.axes.iter().for_each(|axis| axis_s[axis.index()] += cost.total_s());
+                cost.links.iter().for_each(|axis| axis_s[axis.index()] += cost.total_s());
             } else {
                 compute_s += cost.total_s();
             }

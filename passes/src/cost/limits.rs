@@ -86,7 +86,7 @@ impl BusyTimes {
     }
 
     fn add_links(&mut self, cost: &StepCost, latency_s: f64) {
-        for axis in &cost.axes {
+        for axis in &cost.links {
             let (bytes_s, waited_s) = &mut self.links[axis.index()];
             *bytes_s += cost.times * (cost.seconds - latency_s);
             *waited_s += cost.times * latency_s;

@@ -34,8 +34,12 @@ pub struct StepCost {
     /// The cost model's `V` for collectives (a device's block, for AllToAll and Permute), the
     /// bytes touched for local operations.
     pub bytes: f64,
-    /// The mesh axes whose links it uses.
+    /// The mesh axes that it runs along.
     pub axes: Vec<AxisId>,
+    /// The axes whose links it uses: parts of an axis have the same ones ([`Mesh::links`]).
+    ///
+    /// [`Mesh::links`]: shardwise_ir::mesh::Mesh::links
+    pub links: Vec<AxisId>,
 }
 
 impl StepCost {
@@ -101,11 +105,11 @@ pub fn weight(plan: &ExpandedPlan<'_>, compute: f64, cost_model: &CostModel) -> 
         let times = cost_model.turns(turns(&plan.program, step), compute);
         match &step.kind {
             StepKind::Local(_) if cost.is_move(step) => {
-                moved(cost.seconds, &cost.axes, cost_model).times(times)
+                moved(cost.seconds, &cost.links, cost_model).times(times)
             }
             StepKind::Local(_) => Weight::seconds(compute * cost.seconds).times(times),
             StepKind::Collective(collective, _) => {
-                cost_model.weight(&collective.kind, cost.seconds, &cost.axes).times(times)
+                cost_model.weight(&collective.kind, cost.seconds, &cost.links).times(times)
             }
         }
     };
@@ -113,8 +117,8 @@ pub fn weight(plan: &ExpandedPlan<'_>, compute: f64, cost_model: &CostModel) -> 
 }
 
 /// The weighted price of an operation that sends data itself.
-pub(crate) fn moved(seconds: f64, axes: &[AxisId], cost_model: &CostModel) -> Weight {
-    Weight::step(cost_model.weighted(seconds, axes))
+pub(crate) fn moved(seconds: f64, links: &[AxisId], cost_model: &CostModel) -> Weight {
+    Weight::step(cost_model.weighted(seconds, links))
 }
 
 /// Prices a plan step by step, without expanding it: a composite costs as much as its expansion.
@@ -171,7 +175,7 @@ pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
     let (comm_s, compute_s) = (sum(true), sum(false));
     let mut axis_s = vec![0.0; plan.program.mesh.axes.len()];
     for cost in &steps {
-        for axis in &cost.axes {
+        for axis in &cost.links {
             axis_s[axis.index()] += cost.total_s();
         }
     }
@@ -204,7 +208,8 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
     let (times, waited) = (turns.per_device as f64, turns.including_bubble as f64);
     if let Some(Sent { bytes, axes, seconds }) = send_recv::sent_by(plan, step) {
         let turns = StepCost { times, including_bubble: waited, ..StepCost::default() };
-        return StepCost { seconds, bytes, axes, ..turns };
+        let links = program.mesh.links(&axes);
+        return StepCost { seconds, bytes, axes, links, ..turns };
     }
     match &step.kind {
         StepKind::Local(op) => {
@@ -218,6 +223,7 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
                 recomputed_flops: work.recomputed_flops,
                 bytes: work.bytes,
                 axes: Vec::new(),
+                links: Vec::new(),
             }
         }
         StepKind::Collective(collective, _) => {
@@ -234,6 +240,7 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
                 times,
                 including_bubble: waited,
                 bytes,
+                links: program.mesh.links(&axes),
                 axes,
                 ..StepCost::default()
             }

@@ -1,7 +1,7 @@
 //! The schedule of a plan: compute in program order, a collective as soon as its operand exists and
 //! the links of its axes are free.
 //!
-//! Collectives on disjoint axes overlap; of several that wait for the same links the first in
+//! Collectives on links of different axes overlap; of several that wait for the same links the first in
 //! program order starts first, and none waits for another that cannot start yet.
 //! `overlap ≤ scheduled ≤ serial`: no resource does two things at once, and something is always
 //! running. A step is *critical* if it has no slack: a longer step makes the makespan longer. A
@@ -252,7 +252,7 @@ struct ScheduleSimulation<'a> {
     started: usize,
     computing: bool,
     is_local: Vec<bool>,
-    /// Collectives that could start, by the axes they use.
+    /// Collectives that could start, by the axes whose links they use.
     ready: BTreeMap<Vec<AxisId>, BTreeSet<usize>>,
     /// For each axis, whether its links are in use, and the step that used them last.
     busy: Vec<bool>,
@@ -315,7 +315,7 @@ impl<'a> ScheduleSimulation<'a> {
     /// A step whose operands exist.
     fn offer(&mut self, step: usize) {
         if !self.is_local[step] {
-            self.ready.entry(self.costs[step].axes.clone()).or_default().insert(step);
+            self.ready.entry(self.costs[step].links.clone()).or_default().insert(step);
         }
     }
 
@@ -323,7 +323,7 @@ impl<'a> ScheduleSimulation<'a> {
         if self.is_local[step] {
             self.computing = false;
         }
-        for axis in &self.costs[step].axes {
+        for axis in &self.costs[step].links {
             self.busy[axis.index()] = false;
         }
         let dataflow = self.dataflow;
@@ -345,10 +345,10 @@ impl<'a> ScheduleSimulation<'a> {
             self.start(next, now, before.into_iter().collect());
         }
         while let Some(next) = self.next_collective() {
-            let axes = &self.costs[next].axes;
-            self.ready.get_mut(axes).expect("it was found there").remove(&next);
+            let links = &self.costs[next].links;
+            self.ready.get_mut(links).expect("it was found there").remove(&next);
             let mut before = Vec::new();
-            for axis in axes {
+            for axis in links {
                 self.busy[axis.index()] = true;
                 before.extend(self.last_on[axis.index()].replace(next));
             }
@@ -358,8 +358,10 @@ impl<'a> ScheduleSimulation<'a> {
 
     /// The first collective in program order that can start.
     fn next_collective(&self) -> Option<usize> {
-        let free =
-            self.ready.iter().filter(|(axes, _)| axes.iter().all(|axis| !self.busy[axis.index()]));
+        let free = self
+            .ready
+            .iter()
+            .filter(|(links, _)| links.iter().all(|axis| !self.busy[axis.index()]));
         free.filter_map(|(_, steps)| steps.first().copied()).min()
     }
 

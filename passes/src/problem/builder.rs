@@ -205,7 +205,9 @@ impl Builder<'_> {
             &Materialization { value: op.result, sharding: to.clone() },
         );
         let multiplicity = problem.weighted(op.repeat, operand, kept_gathered);
-        problem.fixed = problem.fixed + cost_model.weight(kind, seconds, &axes).times(multiplicity);
+        let links = problem.program.mesh.links(&axes);
+        let weight = cost_model.weight(kind, seconds, &links);
+        problem.fixed = problem.fixed + weight.times(multiplicity);
         let state = problem.table(op.result).space.find(&to).unwrap_or(0);
         self.add(problem, op.result, Root::Fixed(state), None, Some(op_id));
     }

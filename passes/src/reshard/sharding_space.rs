@@ -181,7 +181,7 @@ impl Pricing<'_> {
             self.bytes(volume_side(kind, from, to)),
             self.cost_model.refinement,
         );
-        self.cost_model.weight(kind, seconds, &axes)
+        self.cost_model.weight(kind, seconds, &self.program.mesh.links(&axes))
     }
 }
 

@@ -344,7 +344,7 @@ fn busy_s(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Vec<f64> {
         if !cost.is_move(step) {
             busy[0] += cost.total_s();
         }
-        for axis in &cost.axes {
+        for axis in &cost.links {
             busy[1 + axis.index()] += cost.total_s();
         }
     }

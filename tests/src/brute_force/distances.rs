@@ -2,7 +2,7 @@
 //! Warshall over them.
 
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
-use shardwise_ir::mesh::AxisKind;
+use shardwise_ir::mesh::{Axis, AxisKind};
 use shardwise_ir::sharding::Reduction;
 
 use super::{Brute, Space, State};
@@ -116,9 +116,26 @@ impl Brute<'_> {
         best
     }
 
+    /// Devices, kind, bandwidth and time of a hop along each of `axes`; both parts of an axis are
+    /// that axis.
     fn links(&self, axes: &[usize]) -> Vec<(f64, AxisKind, f64, f64)> {
-        let axes = axes.iter().map(|&axis| &self.program.mesh.axes[AxisId::new(axis)]);
-        axes.map(|axis| (axis.size as f64, axis.kind(), axis.bandwidth(), axis.hop_s())).collect()
+        let figures = |axis: &Axis| (axis.size as f64, axis.kind(), axis.bandwidth(), axis.hop_s());
+        let of = |&number: &usize| {
+            let axis = AxisId::new(number);
+            let Some(in_parts) = self.program.mesh.whole_of(axis) else {
+                return Some(figures(&self.program.mesh.axes[axis]));
+            };
+            let [major, minor] = [0, 1].map(|part| in_parts.first.index() + part);
+            let (n, kind, w, hop_s) = figures(&in_parts.whole);
+            let stride = self.size(minor) as f64;
+            match (axes.contains(&major), axes.contains(&minor)) {
+                (true, true) => (number == major).then_some((n, kind, w, hop_s)),
+                // As many groups as the stride share the links, once around.
+                (true, false) => Some((n / stride, kind, w / stride, hop_s * stride)),
+                _ => Some((stride, AxisKind::Line, w, hop_s)),
+            }
+        };
+        axes.iter().filter_map(of).collect()
     }
 
     fn latency(&self, axes: &[usize]) -> f64 {

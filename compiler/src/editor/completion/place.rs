@@ -100,7 +100,7 @@ fn of_keyword(keyword: &str, rest: &str) -> Option<Vec<Wanted>> {
             _ => vec![Wanted::Hardware],
         },
         "mesh" | "dim" if option.is_none() => Vec::new(),
-        "mesh" => vec![Words("Kinds of mesh axes"), Exactly(&["over"])],
+        "mesh" => vec![Words("Kinds of mesh axes"), Exactly(&["over", "as"])],
         "dim" => vec![DIMS, Exactly(&["pad", "zigzag"])],
         "allow" => vec![Lints],
         "assert" => match last {

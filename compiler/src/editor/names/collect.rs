@@ -237,6 +237,9 @@ impl Collector {
         for word in words {
             if self.is_axis(&word.node) {
                 self.used(Kind::Axis, word);
+            } else if let Some(whole) = self.whole_axis(&word.node) {
+                let span = Span::new(word.span.start, word.span.start + whole.len());
+                self.note(Kind::Axis, whole, (span, span), false);
             } else if word.node.chars().all(|c| self.is_axis(c.encode_utf8(&mut [0; 4]))) {
                 for (at, letter) in word.node.char_indices() {
                     let start = word.span.start + at;
@@ -245,6 +248,12 @@ impl Collector {
                 }
             }
         }
+    }
+
+    /// The axis `X` of its part `X.1`.
+    fn whole_axis<'w>(&self, word: &'w str) -> Option<&'w str> {
+        let (whole, part) = word.rsplit_once('.')?;
+        (part.parse::<usize>().is_ok() && self.is_axis(whole)).then_some(whole)
     }
 
     fn is_axis(&self, name: &str) -> bool {

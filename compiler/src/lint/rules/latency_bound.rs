@@ -122,8 +122,7 @@ impl<'p> Small<'p> {
 fn finding(context: &LintContext<'_>, group: &[Small<'_>], saved: f64) -> Finding {
     let program = context.program;
     let first = &group[0];
-    let axes: Vec<&str> =
-        first.cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
+    let axes: Vec<&str> = program.mesh.names(&first.cost.axes);
     let each = units::seconds(first.cost.seconds);
     let message = format!(
         "{} {}s over {} take only the latency of hops, {each} each",

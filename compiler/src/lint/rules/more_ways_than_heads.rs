@@ -5,7 +5,8 @@
 //! should not be split; without more heads to split, values are replicated.
 
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
-use shardwise_ir::program::{Op, OpKind, Program};
+use shardwise_ir::mesh::Axis;
+use shardwise_ir::program::{Dim, Op, OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin};
 use shardwise_passes::crossover::batch_like;
 use shardwise_passes::local_shape;
@@ -158,16 +159,27 @@ fn finding(context: &LintContext<'_>, op: &Op, heads: DimId, axis: AxisId) -> Op
         dim.name,
         units::bytes(bytes)
     );
-    let help = format!(
-        "split `{}` at most {} ways, and give the other devices along `{}` an axis of their own, \
-            for the batch or the sequence",
-        dim.name, dim.size, along.name
-    );
     Some(
         Finding::new(&LINT, message, program.values[of].span, label)
             .and(op.span, "heads meet here")
-            .help(help)
+            .help(otherwise(dim, along))
             .costs(seconds, bytes),
+    )
+}
+
+/// What to do with the devices for which there are no heads.
+fn otherwise(heads: &Dim, axis: &Axis) -> String {
+    let (heads, most, axis, ways) = (&heads.name, heads.size, &axis.name, axis.size);
+    if axis.contains('.') || !ways.is_multiple_of(most) {
+        return format!(
+            "split `{heads}` at most {most} ways, and give the other devices along `{axis}` an axis \
+                of their own, for the batch or the sequence"
+        );
+    }
+    format!(
+        "use the axis in parts, `mesh {axis}={ways} as {most}x{}`: `{heads}_{axis}.0`, and \
+            `{axis}.1` for the batch or the sequence",
+        ways / most
     )
 }
 

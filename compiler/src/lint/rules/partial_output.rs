@@ -41,8 +41,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for output in program.outputs.iter().filter(|output| !output.pin.unreduced.is_empty()) {
         let axes: Vec<_> = output.pin.unreduced.axes().iter().map(|axis| axis.axis()).collect();
-        let names: Vec<&str> =
-            axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
+        let names: Vec<&str> = program.mesh.names(&axes);
         let name = context.name(output.value);
         let bytes = output
             .pin

@@ -58,8 +58,10 @@ fn why(context: &LintContext<'_>, assert: &Assert) -> Option<String> {
     match &assert.budget {
         Budget::No(kind, _) if kind.is_free() => None,
         Budget::No(..) if one_device() => Some("there is one device".to_owned()),
-        Budget::No(_, Some(Over::Axis(axis))) if mesh.axes[*axis].size == 1 => {
-            Some(format!("there is one device along `{}`", mesh.axes[*axis].name))
+        Budget::No(_, Some(Over::Axes(axes)))
+            if axes.iter().all(|&axis| mesh.axes[axis].size == 1) =>
+        {
+            Some(format!("there is one device along `{}`", mesh.names(axes).join(",")))
         }
         Budget::No(_, Some(Over::Kind(kind))) if !has_kind(context, *kind) => {
             Some(format!("no axis of the mesh is {}", kind.name()))

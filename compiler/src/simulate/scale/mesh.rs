@@ -75,7 +75,7 @@ fn keeps_equal(before: &[u64], after: &[u64]) -> bool {
     sides.iter().all(|&(was, is)| was != 0 || is == 0)
 }
 
-pub(super) fn gcd(a: u64, b: u64) -> u64 {
+pub(crate) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 

@@ -155,6 +155,19 @@ fn brackets(dims: &[usize], dice: &mut Dice<'_>, axes: usize, closed: bool) -> S
     format!("[{}]", parts.join(", "))
 }
 
+/// A program on two axes, as one on the parts of one axis.
+fn parts(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
+    let Sketch { text } = sketch(numbers, axes, operations);
+    let mesh = text.lines().find(|line| line.starts_with("mesh")).unwrap_or_default();
+    let sizes: Vec<u64> =
+        mesh.split(['=', ' ', ',']).filter_map(|word| word.parse().ok()).collect();
+    let kind = ["ring", "line"].into_iter().find(|kind| mesh.contains(kind)).unwrap_or_default();
+    let whole = format!("mesh A={} as {}x{} {kind}", sizes[0] * sizes[1], sizes[0], sizes[1]);
+    let renamed = text.replace(mesh, "MESH").replace("_XY", "_A").replace("_YX", "_{A.1,A.0}");
+    let renamed = renamed.replace('X', "A.0").replace('Y', "A.1");
+    Sketch { text: renamed.replace("MESH", whole.trim_end()) }
+}
+
 /// A block of layers: what is carried goes through one or two operations, with parameters of each
 /// layer or of all.
 fn layers(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
@@ -389,6 +402,12 @@ fn one_axis_one_to_three_operations() {
 fn two_axes_one_and_two_operations() {
     run(300, 2, 1);
     run(60, 2, 2);
+}
+
+#[test]
+fn parts_of_an_axis() {
+    run_of(parts, 200, 2, 1);
+    run_of(parts, 40, 2, 2);
 }
 
 #[test]
