@@ -3,13 +3,14 @@
 # before a text choose what is made of it (`Input::chosen`); numbers become programs and models.
 set -euo pipefail
 cd "$(dirname "$0")"
-for target in parse print_parse plan_verify resolve plan verify explain diff json hardware pairs; do
+for target in parse syntax print_parse plan_verify resolve plan verify explain diff json hardware pairs; do
   mkdir -p "corpus/$target"
 done
 none=$(printf '%040d' 0 | tr 0 '\001')
 find ../tests/programs -name '*.shard' | while read -r file; do
   name=$(echo "$file" | md5sum | cut -c1-16)
   cp "$file" "corpus/parse/$name"
+  cp "$file" "corpus/syntax/$name"
   { printf '\0'; cat "$file"; } > "corpus/print_parse/$name"
   # Of the kinds of `resolve` the third, of `plan` the only one, is a mutant, here of the text.
   { printf '\002\003\0%s' "$none"; cat "$file"; } > "corpus/resolve/$name"

@@ -3,16 +3,16 @@
 //!
 //! A program is planned with whole axes first. Then each axis that can split a dimension of a
 //! parameter (heads, experts) only in part is tried as two parts, their greatest common divisor and
-//! the rest, if a tenth of the plan's time is at stake: collectives over the axis on values with that
-//! dimension, and operations on them for which the axis is idle. A plan with parts is taken if it is
-//! at least 2% cheaper; the bound that is claimed is that of all spaces that were searched.
+//! the rest, if a tenth of the plan's time is at stake: collectives over the axis on values with
+//! that dimension, and operations on them for which the axis is idle. A plan with parts is taken if
+//! it is at least 2% cheaper; the bound that is claimed is that of all spaces that were searched.
 //!
 //! Alternatives: *all factors of all axes at once* would contain every plan found here, but the
 //! number of shardings grows with the power of the number of axes, and most programs do not use one
 //! of them. *A move of the reshard planner* that splits an axis inside of a sequence of collectives
-//! would not reach declarations and products, where the parts are worth most. Two parts an axis, one
-//! axis at a time, keeps the time of planning a small multiple of what it was, and only for programs
-//! whose sizes call for it; more parts can be written (`mesh X=16 as 4x2x2`).
+//! would not reach declarations and products, where the parts are worth most. Two parts an axis,
+//! one axis at a time, keeps the time of planning a small multiple of what it was, and only for
+//! programs whose sizes call for it; more parts can be written (`mesh X=16 as 4x2x2`).
 
 use std::time::Instant;
 
@@ -30,15 +30,15 @@ use crate::options::{AxisParts, Options};
 use crate::planned::{Origin, Planned};
 use crate::simulate::gcd;
 
-/// The most operations of a program for which axes are split without being asked to: the searches of
-/// longer ones take seconds.
+/// The most operations of a program for which axes are split without being asked to: the searches
+/// of longer ones take seconds.
 const MOST_OPERATIONS: usize = 100;
 
 /// The share of a plan's time that has to be at stake before a split axis is searched.
 const LEAST_SHARE: f64 = 0.1;
 
-/// The share of its time by which a plan with a split axis has to be cheaper than one without: it is
-/// harder to read and to run.
+/// The share of its time by which a plan with a split axis has to be cheaper than one without: it
+/// is harder to read and to run.
 const LEAST_GAIN: f64 = 0.02;
 
 /// The share of a time that is rounding.

@@ -2,7 +2,7 @@
 //!
 //! `RELIABILITY_INPUTS=1000000` tries so many inputs instead of the same few thousand;
 //! `RELIABILITY_FIRST` is the number of the first, so that a run can be continued or one input be
-//! repeated.
+//! repeated; `RELIABILITY_LAWS=format,print` tries these laws alone.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "its counts are printed")]
 
@@ -34,7 +34,12 @@ fn number(variable: &str) -> Option<u64> {
 
 impl Run {
     fn new(first: u64) -> Self {
-        let laws = laws();
+        let chosen = std::env::var("RELIABILITY_LAWS").ok();
+        let is_chosen = |law: &Law| {
+            chosen.as_ref().is_none_or(|names| names.split(',').any(|name| name == law.name))
+        };
+        let laws: Vec<Law> = laws().into_iter().filter(is_chosen).collect();
+        assert!(!laws.is_empty(), "RELIABILITY_LAWS names no law");
         let tallies = laws.iter().map(|_| Tally::default()).collect();
         let end = first + number("RELIABILITY_INPUTS").unwrap_or(INPUTS);
         Self { laws, tallies, started: Instant::now(), next: AtomicU64::new(first), end }

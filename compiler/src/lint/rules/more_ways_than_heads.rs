@@ -172,12 +172,12 @@ fn otherwise(heads: &Dim, axis: &Axis) -> String {
     let (heads, most, axis, ways) = (&heads.name, heads.size, &axis.name, axis.size);
     if axis.contains('.') || !ways.is_multiple_of(most) {
         return format!(
-            "split `{heads}` at most {most} ways, and give the other devices along `{axis}` an axis \
+            "split `{heads}` at most {most} ways, and give the other devices of `{axis}` an axis \
                 of their own, for the batch or the sequence"
         );
     }
     format!(
-        "use the axis in parts, `mesh {axis}={ways} as {most}x{}`: `{heads}_{axis}.0`, and \
+        "use its parts, `mesh {axis}={ways} as {most}x{}`: `{heads}_{axis}.0`, and \
             `{axis}.1` for the batch or the sequence",
         ways / most
     )
