@@ -198,7 +198,7 @@ impl Resolver<'_> {
         let diag = Diag::error(codes::BAD_AXIS, message, written.span, "not its parts");
         let help =
             (2..=size / 2).take(1 << 16).find(|&part| size.is_multiple_of(part)).map_or_else(
-                || format!("an axis of {size} has no parts: leave `as {parts}` out"),
+                || format!("an axis of {size} has no parts: remove `as {parts}`"),
                 |part| {
                     let example = format!("{name}={size} as {}x{part}", size / part);
                     format!("give sizes from 2 on whose product is {size}: `mesh {example}`")

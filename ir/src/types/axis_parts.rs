@@ -3,16 +3,16 @@
 //!
 //! Parts are axes of the mesh, and `X` is a name for all of them. The alternative, references to a
 //! range of an axis beside references to all of it, would have every comparison of two shardings
-//! ask whether ranges overlap; here two axes are the same or have nothing to do with each other, and
-//! propagation, the search and the simulated devices work as they are. What is particular to parts
-//! is in this module: their links, and that all of them print as the axis that they are parts of.
+//! ask whether ranges overlap; here two axes are the same or have nothing to do with each other,
+//! and propagation, the search and the simulated devices work as they are. What is particular to
+//! parts is their links, in this module, and that all of them print as the axis that they are of.
 //!
 //! # Links of parts
 //!
 //! The last part of a ring or line is a line of neighbours. Devices along a part before it are a
 //! stride apart: each link carries the traffic of as many groups as the stride, so that a group has
-//! that share of its bandwidth, and a hop takes as many hops. Only a part that reaches around a ring
-//! wraps. A switch or network has one port a device, whichever part uses it.
+//! that share of its bandwidth, and a hop takes as many hops. Only a part that reaches around a
+//! ring wraps. A switch or network has one port a device, whichever part uses it.
 
 use serde::Serialize;
 

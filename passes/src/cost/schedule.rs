@@ -1,8 +1,8 @@
 //! The schedule of a plan: compute in program order, a collective as soon as its operand exists and
 //! the links of its axes are free.
 //!
-//! Collectives on links of different axes overlap; of several that wait for the same links the first in
-//! program order starts first, and none waits for another that cannot start yet.
+//! Collectives on links of different axes overlap; of several that wait for the same links the
+//! first in program order starts first, and none waits for another that cannot start yet.
 //! `overlap ≤ scheduled ≤ serial`: no resource does two things at once, and something is always
 //! running. A step is *critical* if it has no slack: a longer step makes the makespan longer. A
 //! collective is *prefetchable* if its operand is resident (it can overlap the compute before the
