@@ -21,8 +21,8 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: NESTED,
         name: "block-in-block",
-        page: "`microbatches` is inside another block, or blocks nest more than four deep. (A \
-            `repeat` may be inside a `repeat`, and inside `microbatches`.)
+        page: "`microbatches` or `backward` is inside another block, or blocks nest more than four \
+            deep. (A `repeat` may be inside a `repeat`, and inside `microbatches`.)
 
 Triggered by:
 

@@ -4,7 +4,7 @@
 //! The value of a gradient is created when its name is first used, so a program that does not use
 //! `dTmp` has no such value.
 
-use crate::codes::{gradient, names};
+use crate::codes::{gradient, names, repeat};
 use shardwise_grammar::ast;
 use shardwise_grammar::span::{Name, Span};
 
@@ -38,6 +38,10 @@ impl Resolver<'_> {
             self.error(
                 diag.help("differentiate one value: the sum of what is to be differentiated"),
             );
+            return None;
+        }
+        if let Some(block) = self.blocks.last().map(|block| block.span) {
+            self.error(inside_a_block(block, span));
             return None;
         }
         if let Some((_, phase)) = self.phase {
@@ -166,6 +170,13 @@ impl Resolver<'_> {
         self.backward.as_mut()?.named.push((of, gradient));
         Some(gradient)
     }
+}
+
+fn inside_a_block(block: Span, span: Span) -> Diag {
+    let message = "gradients are asked for inside a block";
+    Diag::error(repeat::NESTED, message, span, "not here")
+        .and(block, "the block")
+        .help("write `backward` after the `}` that closes the block")
 }
 
 /// A program with a `phase` line at `phase`, and gradients derived at `derived`.
