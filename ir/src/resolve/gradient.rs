@@ -23,13 +23,7 @@ impl Resolver<'_> {
 
     fn checked(&mut self, directive: &ast::Backward, span: Span) -> Option<()> {
         if self.mode == Mode::Explicit {
-            let diag = Diag::error(
-                gradient::EXPLICIT,
-                "an explicit program derives no gradients",
-                span,
-                "would add statements",
-            );
-            self.error(diag.help("write the gradient statements out, or leave `plan` out"));
+            self.error(in_an_explicit_program(span));
             return None;
         }
         if let Some(first) = &self.backward {
@@ -170,6 +164,12 @@ impl Resolver<'_> {
         self.backward.as_mut()?.named.push((of, gradient));
         Some(gradient)
     }
+}
+
+fn in_an_explicit_program(span: Span) -> Diag {
+    let message = "an explicit program derives no gradients";
+    Diag::error(gradient::EXPLICIT, message, span, "would add statements")
+        .help("write the gradient statements out, or leave `plan` out")
 }
 
 fn inside_a_block(block: Span, span: Span) -> Diag {
