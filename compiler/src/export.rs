@@ -9,6 +9,7 @@ mod python;
 pub(crate) mod text;
 mod torch;
 pub(crate) mod trace;
+mod walk;
 
 use shardwise_ir::codes;
 
@@ -87,7 +88,7 @@ fn torch_module(planned: &Planned) -> Result<String, String> {
 fn python_module(
     planned: &Planned,
     framework: &str,
-    module: fn(&PlanJson, &PlanJson) -> python::Result,
+    module: fn(&PlanJson, &PlanJson) -> walk::Result,
 ) -> Result<String, String> {
     let small = planned.small(SMALL_DEVICES).json();
     module(&planned.json(), &small).map_err(|of| {

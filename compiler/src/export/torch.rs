@@ -19,7 +19,7 @@ mod module;
 mod placements;
 
 use super::json::PlanJson;
-use super::python::Result;
+use super::walk::Result;
 
 /// The module of a plan; `small` is the same plan at the sizes that `main` runs.
 pub(crate) fn module(plan: &PlanJson, small: &PlanJson) -> Result {

@@ -1,9 +1,10 @@
 //! Collectives as calls of `jax.lax`.
 
 use super::super::json::{Operation, StepJson};
-use super::super::python::collectives::{axes, by_dim, gathered, relabelled, source, tuple_of};
-use super::super::python::expression::{Expressions, number_of};
-use super::super::python::{Result, unsupported};
+use super::super::python::collectives::{axes, relabelled, tuple_of};
+use super::super::python::expression::Expressions;
+use super::super::walk::collectives::{by_dim, gathered, place_of, source};
+use super::super::walk::{Result, unsupported};
 
 /// The call of a collective on an operand.
 pub(super) fn collective(
@@ -28,7 +29,7 @@ pub(super) fn collective(
                 return unsupported(&step.value, "a ReduceScatter of maxima or minima");
             }
             Ok(by_dim(over, into).into_iter().fold(of, |of, (dim, over)| {
-                let place = number_of(from, dim);
+                let place = place_of(from, dim);
                 format!(
                     "lax.psum_scatter({of}, {}, scatter_dimension={place}, tiled=True)",
                     axes(&over)
@@ -44,7 +45,7 @@ pub(super) fn collective(
         Operation::Slice { axes: over, into } => {
             e.helper("own_part");
             Ok(by_dim(over, into).into_iter().fold(of, |of, (dim, over)| {
-                format!("own_part({of}, {}, {})", axes(&over), number_of(from, dim))
+                format!("own_part({of}, {}, {})", axes(&over), place_of(from, dim))
             }))
         }
         Operation::Unreduce { axes: over } => {
@@ -77,7 +78,7 @@ fn exchanged(step: &StepJson, moves: Vec<(&str, Vec<String>)>, of: String) -> Re
         call = format!(
             "lax.all_to_all({call}, {}, split_axis={}, concat_axis={place}, tiled=True)",
             axes(&moved),
-            number_of(&step.operands[0], to)
+            place_of(&step.operands[0], to)
         );
     }
     Ok(call)

@@ -3,11 +3,11 @@
 use indexmap::IndexSet;
 
 use super::super::json::{PlanJson, TensorJson, ValueJson};
-use super::super::python::Result;
 use super::super::python::collectives::axes;
 use super::super::python::layout;
 use super::super::python::module::{Functions, dims_of, functions, helper_text, staged};
-use super::super::python::sizes::loops;
+use super::super::walk::Result;
+use super::super::walk::structure::loops;
 use super::dialect::{Jax, jax_dtype};
 
 /// The module of a plan.

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::json::{PlanJson, TensorJson, ValueJson};
 use super::super::python::layout;
-use super::super::python::sizes::{count_name, loops};
+use super::super::python::sizes::count_name;
+use super::super::walk::structure::loops;
 
 /// The dictionaries of the module: the role of their values, their name, and what they are.
 const ROLES: [(&str, &str, &str); 3] = [

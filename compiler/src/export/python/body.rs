@@ -1,83 +1,55 @@
 //! Functions: the steps of a plan as assignments.
 
-use indexmap::{IndexMap, IndexSet};
+use indexmap::IndexSet;
 
-use super::super::json::{NodeJson, Operation, PlanJson, StepJson, TensorJson};
-use super::collectives::is_collective;
+use super::super::json::{Operation, PlanJson, StagesJson, StepJson, TensorJson, ValueJson};
+use super::super::walk::Result;
+use super::super::walk::body::Walk;
+use super::super::walk::collectives::place_of;
+use super::super::walk::loops::Iterated;
+use super::super::walk::stages::Staged;
+use super::super::walk::target::{Count, Microbatches, Rows, Taken, Target};
 use super::dialect::Dialect;
 use super::expression::Expressions;
-use super::flow::{Exit, Flow, Key};
-use super::layout;
+use super::layout::{self, tuple};
+use super::loops::Entry;
 use super::names::{Names, identifier};
-use super::{Result, unsupported};
+use super::sizes::count_name;
 
 /// Writes one function.
 pub(in crate::export) struct Writer<'p> {
     pub(super) plan: &'p PlanJson,
-    pub(super) flow: Flow<'p>,
     pub(super) expressions: Expressions<'p>,
     pub(in crate::export) names: Names,
-    /// The variables of each function around a line, the innermost last.
-    pub(super) scopes: Vec<IndexMap<Key, String>>,
-    /// What loops leave for later lines.
-    pub(super) left: IndexMap<(Key, Exit), String>,
     pub(in crate::export) text: String,
+    /// The indentation of the next line.
+    pub(super) indent: usize,
 }
 
-impl<'p> Writer<'p> {
-    pub(super) fn new(
-        plan: &'p PlanJson,
-        whole: bool,
-        (offsets, dialect): (&'p IndexSet<String>, &'p dyn Dialect),
-    ) -> Self {
-        let expressions = Expressions::new(plan, whole, offsets, dialect);
+/// The body of a function, which takes arrays by name in `given`, and returns its outputs by name.
+pub(super) fn function<'p>(
+    plan: &'p PlanJson,
+    whole: bool,
+    (offsets, dialect): (&'p IndexSet<String>, &'p dyn Dialect),
+) -> Result<(String, Expressions<'p>)> {
+    let writer = Writer {
+        plan,
+        expressions: Expressions::new(plan, whole, offsets, dialect),
+        names: Names::reserving(dialect.helpers().iter().map(|(name, _)| *name)),
+        text: String::new(),
+        indent: 4,
+    };
+    let (mut writer, outputs) = Walk::new(plan, whole, writer).run()?;
+    let mut outputs: Vec<String> =
+        outputs.iter().map(|(of, array)| writer.output(of, array)).collect();
+    outputs.dedup();
+    writer.line(4, &format!("return {{{}}}", outputs.join(", ")));
+    Ok((writer.text, writer.expressions))
+}
 
-        Self {
-            plan,
-            flow: Flow::of(plan, whole),
-            expressions,
-            names: Names::reserving(dialect.helpers().iter().map(|(name, _)| *name)),
-            scopes: vec![IndexMap::new()],
-            left: IndexMap::new(),
-            text: String::new(),
-        }
-    }
-
-    /// The body of the function, which takes arrays by name in `given`, and returns its outputs by
-    /// name.
-    pub(super) fn body(mut self) -> Result<(String, Expressions<'p>)> {
-        self.declared();
-        let plan = self.plan;
-        let mut loops = 0;
-        self.nodes(&plan.body, 4, &mut loops)?;
-        let mut outputs = Vec::new();
-        for output in &plan.outputs {
-            outputs.push(format!("{:?}: {}", output.tensor.value, self.output(&output.tensor)?));
-        }
-        outputs.dedup();
-        self.line(4, &format!("return {{{}}}", outputs.join(", ")));
-        Ok((self.text, self.expressions))
-    }
-
+impl Writer<'_> {
     pub(in crate::export) fn line(&mut self, indent: usize, text: &str) {
         self.text += &layout::line(indent, text);
-    }
-
-    /// Variables for what is declared once.
-    fn declared(&mut self) {
-        for value in self.plan.values.iter().filter(|value| value.block.is_none()) {
-            let Some(given) = &value.given else { continue };
-            let name = self.names.fresh(&value.value);
-            let parts = if self.has_parts(given) {
-                format!("[{}]", vec!["0"; given.unreduced.len()].join(", "))
-            } else {
-                String::new()
-            };
-            let comment = described(given);
-            self.commented(4, &format!("{name} = given[{:?}]{parts}", value.value), &comment);
-            let key = self.flow.key(given);
-            self.bind(key, name);
-        }
     }
 
     /// Whether an argument or output has a dimension for each pending axis.
@@ -86,10 +58,18 @@ impl<'p> Writer<'p> {
         is_pending && self.expressions.dialect.has_pending_dims()
     }
 
-    fn commented(&mut self, indent: usize, text: &str, comment: &str) {
-        let comment = if self.expressions.whole { "" } else { comment };
-        let line = format!("{text}  # {comment}");
-        if comment.is_empty() {
+    fn output(&self, of: &TensorJson, array: &str) -> String {
+        let parts = if self.has_parts(of) {
+            format!("[{}]", vec!["None"; of.unreduced.len()].join(", "))
+        } else {
+            String::new()
+        };
+        format!("{:?}: {array}{parts}", of.value)
+    }
+
+    fn commented(&mut self, text: &str, comment: &str) {
+        let (indent, line) = (self.indent, format!("{text}  # {comment}"));
+        if comment.is_empty() || self.expressions.whole {
             self.line(indent, text);
         } else if line.chars().count() + indent <= layout::WIDTH {
             self.text += &format!("{}{line}\n", " ".repeat(indent));
@@ -98,124 +78,176 @@ impl<'p> Writer<'p> {
             self.line(indent, text);
         }
     }
+}
 
-    fn bind(&mut self, key: Key, name: String) {
-        if let Some(scope) = self.scopes.last_mut() {
-            scope.insert(key, name);
-        }
+impl Target for Writer<'_> {
+    type Array = String;
+    type Entry = Entry;
+
+    fn declared(&mut self, value: &ValueJson, given: &TensorJson) -> String {
+        let name = self.names.fresh(&value.value);
+        let parts = if self.has_parts(given) {
+            format!("[{}]", vec!["0"; given.unreduced.len()].join(", "))
+        } else {
+            String::new()
+        };
+        let comment = described(given);
+        self.commented(&format!("{name} = given[{:?}]{parts}", value.value), &comment);
+        name
     }
 
-    pub(super) fn find(&self, key: &Key) -> Option<String> {
-        self.scopes.iter().rev().find_map(|scope| scope.get(key).cloned())
+    fn of_layers(&self, value: &str) -> String {
+        format!("given[{value:?}]")
     }
 
-    pub(super) fn variable(&self, of: &TensorJson) -> Result {
-        let key = self.flow.key(of);
-        let left = || self.left.get(&(key.clone(), Exit::All)).cloned();
-        self.find(&key).or_else(left).ok_or_else(|| super::Unsupported {
-            value: of.value.clone(),
-            what: "a value that is read where no loop passes it".to_owned(),
-        })
+    fn local(&mut self, step: &StepJson, of: &[String]) -> Result {
+        self.expressions.local(step, of)
     }
 
-    fn output(&mut self, of: &TensorJson) -> Result {
-        let layers = self.plan.values.iter().find(|value| value.value == of.value);
-        let declared = layers.is_some_and(|value| value.role.is_some() && value.block.is_some());
-        let variable = if declared { format!("given[{:?}]", of.value) } else { self.variable(of)? };
-        if !self.has_parts(of) {
-            return Ok(variable);
-        }
-        Ok(format!("{variable}[{}]", vec!["None"; of.unreduced.len()].join(", ")))
+    fn collective(&mut self, step: &StepJson, operation: &Operation, of: &String) -> Result {
+        let dialect = self.expressions.dialect;
+        dialect.collective(&mut self.expressions, step, operation, of)
     }
 
-    pub(super) fn nodes(
+    fn joined(&mut self, step: &StepJson, of: &String, from: &str, to: &str) -> String {
+        self.expressions.helper("joined");
+        let operand = &step.operands[0];
+        let call = format!("joined({of}, {})", place_of(operand, from));
+        self.renamed(step, &call, (from, to))
+    }
+
+    fn stacked(&mut self, step: &StepJson, of: &String, from: Option<&str>, to: &str) -> String {
+        let operand = &step.operands[0];
+        let Some(from) = from else {
+            let dims = operand.dims.iter().map(|dim| dim.dim.as_str());
+            let dims: Vec<&str> = std::iter::once(to).chain(dims).collect();
+            let order = super::expression::names(&step.result);
+            return self.expressions.aligned(of, &dims, &order);
+        };
+        self.expressions.helper("stacked");
+        let call = format!("stacked({of}, {})", place_of(operand, from));
+        self.renamed(step, &call, (from, to))
+    }
+
+    fn assigned(
         &mut self,
-        body: &[NodeJson],
-        indent: usize,
-        loops: &mut usize,
+        step: &StepJson,
+        made: String,
+        old: Option<String>,
+        is_first: bool,
+    ) -> String {
+        let name = old.unwrap_or_else(|| {
+            let suffix = match step.operation {
+                _ if is_first => "",
+                Some(Operation::AllGather { .. }) => "_gathered",
+                Some(Operation::ReduceScatter { .. }) => "_scattered",
+                Some(Operation::AllReduce { .. }) => "_reduced",
+                Some(Operation::AllToAll { .. } | Operation::Permute { .. }) => "_moved",
+                Some(Operation::Slice { .. }) => "_part",
+                _ => "",
+            };
+            self.names.fresh(&(step.value.clone() + suffix))
+        });
+        self.commented(&format!("{name} = {made}"), &described(&step.result));
+        name
+    }
+
+    fn zeros(&mut self, first: &[Count], of: &TensorJson) -> Result {
+        let mut shape: Vec<String> = first.iter().map(|&count| self.count(count)).collect();
+        shape.extend(self.expressions.shape(of));
+        let dtype = self.expressions.dtype_of(&of.value).to_owned();
+        let dtype = self.expressions.dtype(&dtype)?;
+        Ok(format!("{}.zeros({}, dtype={dtype})", self.expressions.np(), tuple(&shape)))
+    }
+
+    fn plus(&mut self, a: &String, b: &String) -> String {
+        format!("{a} + {b}")
+    }
+
+    fn named_like(&mut self, _: &String, name: &str) -> String {
+        self.names.fresh(name)
+    }
+
+    fn named_part(&mut self, _: &String, name: &str, _: usize) -> String {
+        self.names.fresh(name)
+    }
+
+    fn named_all(&mut self, _: &String, name: &str, _: &[Count]) -> String {
+        self.names.fresh_through_loops(name)
+    }
+
+    fn rows(&mut self, of: &String, place: usize, rows: Rows, block: usize) -> String {
+        let helper = match rows {
+            Rows::Microbatch => "microbatches",
+            Rows::Chunk => "chunks",
+            Rows::Element => {
+                return format!("{}.moveaxis({of}, {place}, 0)", self.expressions.np());
+            }
+        };
+        self.expressions.helper(helper);
+        format!("{helper}({of}, n.{}, {place})", count_name(self.plan, block))
+    }
+
+    fn microbatches(&mut self, of: &String, rows: &Microbatches<'_>) -> String {
+        self.parts_of(of, rows)
+    }
+
+    fn taken(&mut self, all: &String, taken: Taken, block: usize) -> String {
+        self.names.reserve(all);
+        match taken {
+            Taken::All => all.clone(),
+            Taken::Last { reverse } => format!("{all}{}", if reverse { "[0]" } else { "[-1]" }),
+            Taken::SumOfLayers => self.sum_of_layers(block, all),
+            Taken::Joined(place) => self.joined_rows(all, place),
+            Taken::SumJoined(place) => {
+                let sum = self.sum_of_layers(block, all);
+                self.joined_rows(&sum, place)
+            }
+        }
+    }
+
+    fn held(&mut self, made: String, name: &str) -> String {
+        let name = self.names.fresh(name);
+        self.line(self.indent, &format!("{name} = {made}"));
+        name
+    }
+
+    fn enter_loop(&mut self, block: usize, is_staged: bool) -> Entry {
+        self.loop_entry(block, is_staged)
+    }
+
+    fn enter_stages(&mut self, block: usize, rows: &IndexSet<String>) -> Entry {
+        self.stages_entry(block, rows)
+    }
+
+    fn begin_body(&mut self, entry: &mut Entry) {
+        entry.before = std::mem::take(&mut self.text);
+        self.indent += 4;
+    }
+
+    fn write_loop(&mut self, entry: Entry, of: &Iterated<'_, String>) -> Result<()> {
+        self.iterated(entry, of);
+        Ok(())
+    }
+
+    fn write_stages(
+        &mut self,
+        entry: Entry,
+        stages: &StagesJson,
+        of: &Staged<'_, String>,
     ) -> Result<()> {
-        for node in body {
-            match node {
-                NodeJson::Step(number) => self.step(*number, indent)?,
-                NodeJson::Block { body, .. } => {
-                    let number = *loops;
-                    *loops += 1;
-                    match self.microbatched(number, body) {
-                        Some(stages) => self.run_stages(number, (stages, body), indent, loops)?,
-                        None => self.iterate(number, body, indent, loops)?,
-                    }
-                }
-            }
-        }
+        self.staged(entry, stages, of);
         Ok(())
     }
+}
 
-    fn step(&mut self, number: usize, indent: usize) -> Result<()> {
-        let plan = self.plan;
-        let step = &plan.steps[number];
-        if self.flow.is_nothing(step) {
-            return Ok(());
-        }
-        let key = self.flow.key(&step.result);
-        let text = match &step.operation {
-            // Bound where the loop begins.
-            Some(Operation::Carry | Operation::Part { .. } | Operation::Chunk { .. }) => {
-                return Ok(());
-            }
-            Some(Operation::Last) => self.exit(step, Exit::Last)?,
-            Some(Operation::Total) => self.exit(step, Exit::Sum)?,
-            Some(Operation::Join { from, to }) => self.joined(step, from, to)?,
-            Some(Operation::Stack { from, to }) => self.stacked(step, from.as_deref(), to)?,
-            Some(operation) if is_collective(step) => {
-                let operand = self.variable(&step.operands[0])?;
-                if self.expressions.whole {
-                    operand
-                } else {
-                    let dialect = self.expressions.dialect;
-                    dialect.collective(&mut self.expressions, step, operation, &operand)?
-                }
-            }
-            _ => {
-                let operands: Vec<String> =
-                    step.operands.iter().map(|of| self.variable(of)).collect::<Result<_>>()?;
-                self.expressions.local(step, &operands)?
-            }
-        };
-        let name = self.name(number, step);
-        self.commented(indent, &format!("{name} = {text}"), &described(&step.result));
-        self.bind(key, name);
-        Ok(())
-    }
-
-    /// A variable for the result of a step: that of the same value in another sharding, if nothing
-    /// reads it later.
-    fn name(&mut self, number: usize, step: &StepJson) -> String {
-        let is_over = |key: &Key| self.flow.last_read.get(key).is_none_or(|&last| last <= number);
-        let scope = self.scopes.last();
-        let old = scope
-            .and_then(|scope| scope.iter().find(|(key, _)| key.0 == step.value && is_over(key)));
-        let old = old.map(|(key, name)| (key.clone(), name.clone()));
-        if let (Some((key, name)), Some(scope)) = (old, self.scopes.last_mut()) {
-            scope.shift_remove(&key);
-            return name;
-        }
-        let suffix = match step.operation {
-            _ if self.scopes.iter().all(|scope| scope.keys().all(|key| key.0 != step.value)) => "",
-            Some(Operation::AllGather { .. }) => "_gathered",
-            Some(Operation::ReduceScatter { .. }) => "_scattered",
-            Some(Operation::AllReduce { .. }) => "_reduced",
-            Some(Operation::AllToAll { .. } | Operation::Permute { .. }) => "_moved",
-            Some(Operation::Slice { .. }) => "_part",
-            _ => "",
-        };
-        self.names.fresh(&(step.value.clone() + suffix))
-    }
-
-    /// What a loop left: a `last` or a `total`.
-    fn exit(&self, step: &StepJson, exit: Exit) -> Result {
-        let key = self.flow.key(&step.operands[0]);
-        let found = self.find(&key).or_else(|| self.left.get(&(key, exit)).cloned());
-        found.map_or_else(|| unsupported(&step.value, "a value of a loop that is not left"), Ok)
+impl Writer<'_> {
+    /// An array of a step's operand, one dimension of which has another name.
+    fn renamed(&self, step: &StepJson, text: &str, (from, to): (&str, &str)) -> String {
+        let name = |dim| if dim == from { to } else { dim };
+        let dims = step.operands[0].dims.iter().map(|dim| name(dim.dim.as_str()));
+        let order = super::expression::names(&step.result);
+        self.expressions.aligned(text, &dims.collect::<Vec<_>>(), &order)
     }
 }
 

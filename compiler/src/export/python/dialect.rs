@@ -1,7 +1,7 @@
 //! What frameworks say in their own words.
 
 use super::super::json::{Operation, StepJson};
-use super::Result;
+use super::super::walk::Result;
 use super::body::Writer;
 use super::expression::Expressions;
 use super::loops::Iterated;

@@ -4,10 +4,11 @@ use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::dtype::DType;
 
 use super::super::json::{Argument, Operation, PlanJson, StepJson, TensorJson};
+use super::super::walk::collectives::place_of;
+use super::super::walk::{Result, unsupported};
 use super::dialect::Dialect;
 use super::layout::tuple;
 use super::names::identifier;
-use super::{Result, unsupported};
 
 /// Writes expressions, and notes the helper functions that they call.
 pub(in crate::export) struct Expressions<'p> {
@@ -23,11 +24,6 @@ pub(in crate::export) struct Expressions<'p> {
     /// Inside the stages of a pipeline, the name of the sizes of a microbatch, and the dimensions
     /// that are shorter there.
     pub(super) rows: Option<(String, IndexSet<String>)>,
-}
-
-/// The place of a dimension.
-pub(in crate::export) fn number_of(of: &TensorJson, dim: &str) -> usize {
-    of.dims.iter().position(|other| other.dim == dim).unwrap_or(0)
 }
 
 /// The names of dimensions in order.
@@ -86,7 +82,7 @@ impl Expressions<'_> {
         let sizes = self.rows.as_ref().filter(|(_, rows)| rows.contains(dim));
         let sizes = sizes.map_or("n", |(sizes, _)| sizes);
         let size = format!("{sizes}.{}", identifier(dim));
-        let split = &of.dims[number_of(of, dim)].axes;
+        let split = &of.dims[place_of(of, dim)].axes;
         if self.is_whole(split) {
             return size;
         }
@@ -100,7 +96,7 @@ impl Expressions<'_> {
 
     /// Where a device's block begins along a dimension, if not at zero.
     fn start(&mut self, of: &TensorJson, dim: &str) -> Option<String> {
-        let split = of.dims[number_of(of, dim)].axes.clone();
+        let split = of.dims[place_of(of, dim)].axes.clone();
         if self.is_whole(&split) {
             return None;
         }
@@ -321,7 +317,7 @@ impl Expressions<'_> {
         let dialect = self.dialect;
         let call = match function {
             "softmax" | "logsumexp" => {
-                let dims: Vec<usize> = dims.iter().map(|dim| number_of(from, dim)).collect();
+                let dims: Vec<usize> = dims.iter().map(|dim| place_of(from, dim)).collect();
                 dialect.softmax(self, of, function, &dims)
             }
             norm => {
@@ -353,7 +349,7 @@ impl Expressions<'_> {
         }
         self.helper("take_rows");
         let start = self.start(table, dim).map_or(of[1].clone(), |s| format!("{} - {s}", of[1]));
-        let call = format!("take_rows({}, {start}, {})", of[0], number_of(table, dim));
+        let call = format!("take_rows({}, {start}, {})", of[0], place_of(table, dim));
         let given = names(table)
             .into_iter()
             .flat_map(|other| if other == dim { names(ids) } else { vec![other] });
@@ -444,7 +440,7 @@ pub(super) fn offset_name(value: &str) -> String {
 }
 
 fn places(of: &TensorJson, dims: &[String]) -> String {
-    let places: Vec<String> = dims.iter().map(|dim| number_of(of, dim).to_string()).collect();
+    let places: Vec<String> = dims.iter().map(|dim| place_of(of, dim).to_string()).collect();
     if let [one] = places.as_slice() { one.clone() } else { super::layout::tuple(&places) }
 }
 

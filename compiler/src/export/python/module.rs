@@ -3,12 +3,13 @@
 use indexmap::IndexSet;
 
 use super::super::json::{PlanJson, ValueJson};
-use super::body::Writer;
+use super::super::walk::structure::{loops, supported};
+use super::super::walk::{Result, phases};
+use super::body;
 use super::dialect::Dialect;
 use super::layout;
 use super::names::identifier;
-use super::sizes::{self, block_field, count_name, loops};
-use super::{Result, phases, unsupported};
+use super::sizes::{self, block_field, count_name};
 
 /// The functions of a module.
 pub(in crate::export) struct Functions {
@@ -33,39 +34,12 @@ pub(in crate::export) fn functions(
     supported(plan)?;
     let offsets = sizes::offsets(plan, small);
     let by_phase = phases::split(plan);
-    let (step, expressions) = Writer::new(&by_phase, false, (&offsets, dialect)).body()?;
+    let (step, expressions) = body::function(&by_phase, false, (&offsets, dialect))?;
     let (mut helpers, groups) = (expressions.helpers, expressions.groups);
-    let (reference, expressions) = Writer::new(plan, true, (&offsets, dialect)).body()?;
+    let (reference, expressions) = body::function(plan, true, (&offsets, dialect))?;
     helpers.extend(expressions.helpers);
     let sizes = sizes::sizes(plan, small, &offsets);
     Ok(Functions { step, reference, helpers, groups, sizes })
-}
-
-/// Why a plan cannot be written yet.
-fn supported(plan: &PlanJson) -> Result<()> {
-    let tensors = plan.steps.iter().flat_map(|step| step.operands.iter().chain([&step.result]));
-    let given = plan.values.iter().filter_map(|value| value.given.as_ref());
-    let padded = |dim: &str| {
-        plan.dims.iter().any(|other| other.dim == dim && other.padded_size != other.size)
-    };
-    for tensor in tensors.chain(given) {
-        if let Some(dim) = tensor.dims.iter().find(|dim| !dim.axes.is_empty() && padded(&dim.dim)) {
-            return unsupported(&tensor.value, format!("the padded dimension `{}`", dim.dim));
-        }
-    }
-    let leaving = plan.outputs.iter().map(|output| &output.tensor);
-    let given = plan.values.iter().filter_map(|value| value.given.as_ref());
-    for tensor in leaving.chain(given) {
-        if tensor.reduction.as_deref().is_some_and(|how| how != "sum") {
-            return unsupported(&tensor.value, "an argument or output of partial maxima or minima");
-        }
-    }
-    for value in plan.values.iter().filter(|value| value.block.is_some()) {
-        if value.given.as_ref().is_some_and(|given| !given.unreduced.is_empty()) {
-            return unsupported(&value.value, "a parameter of layers that is given in parts");
-        }
-    }
-    Ok(())
 }
 
 /// The block around a block whose layers are on stages.

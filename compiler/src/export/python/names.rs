@@ -100,6 +100,12 @@ impl Names {
         self.now = outside.now;
     }
 
+    /// Marks an identifier as in use.
+    pub(super) fn reserve(&mut self, name: &str) {
+        self.now.insert(name.to_owned());
+        self.ever.insert(name.to_owned());
+    }
+
     /// An identifier that is not in use, and was not in any loop: its value lives through one.
     pub(in crate::export) fn fresh_through_loops(&mut self, name: &str) -> String {
         let now = std::mem::take(&mut self.now);

@@ -1,9 +1,10 @@
 //! Rearrangements, and functions of all elements along a dimension, as expressions.
 
 use super::super::json::{Operation, StepJson};
-use super::expression::{Expressions, names, number_of};
+use super::super::walk::collectives::place_of;
+use super::super::walk::{Result, unsupported};
+use super::expression::{Expressions, names};
 use super::names::identifier;
-use super::{Result, unsupported};
 
 /// The first operand of a rearrangement, and the order of dimensions of its result.
 struct Moved<'s> {
@@ -162,7 +163,7 @@ impl Expressions<'_> {
             self.aligned(&of[number], &dims, &order)
         };
         let parts: Vec<String> = from.iter().enumerate().map(part).collect();
-        let axis = number_of(&step.result, to);
+        let axis = place_of(&step.result, to);
         self.dialect.concatenated(&parts.join(", "), axis)
     }
 }

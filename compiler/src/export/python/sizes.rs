@@ -3,7 +3,8 @@
 
 use indexmap::IndexSet;
 
-use super::super::json::{BlockJson, NodeJson, Operation, PlanJson, StepJson};
+use super::super::json::{BlockJson, Operation, PlanJson, StagesJson, StepJson};
+use super::super::walk::stages::chunks;
 use super::expression::offset_name;
 use super::layout;
 use super::names::identifier;
@@ -33,24 +34,6 @@ pub(in crate::export) fn block_field(plan: &PlanJson, block: usize, word: &str) 
     let words = [of.name.as_str(), word, &number];
     let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
     identifier(&words.join("_"))
-}
-
-/// The layers around a block and its own, the outermost first.
-pub(in crate::export) fn loops(plan: &PlanJson, block: usize) -> Vec<usize> {
-    let mut found = path(&plan.body, block).unwrap_or_else(|| vec![block]);
-    found.retain(|&block| !plan.blocks[block].microbatches);
-    found
-}
-
-/// The blocks around a block, and itself.
-fn path(body: &[NodeJson], wanted: usize) -> Option<Vec<usize>> {
-    body.iter().find_map(|node| match node {
-        NodeJson::Block { block, .. } if *block == wanted => Some(vec![wanted]),
-        NodeJson::Block { block, body } => {
-            path(body, wanted).map(|inner| [vec![*block], inner].concat())
-        }
-        NodeJson::Step(_) => None,
-    })
 }
 
 /// The sizes of the plan, and the small ones.
@@ -106,10 +89,16 @@ fn fields(plan: &PlanJson, offsets: &IndexSet<String>) -> Vec<[String; 3]> {
         let microbatches = block_field(plan, id, "microbatches");
         [
             number(microbatches, stages.microbatches),
-            [chunks, "tuple".to_owned(), super::stages::chunks(stages)],
+            [chunks, "tuple".to_owned(), chunks_text(stages)],
         ]
     });
     let moved = plan.steps.iter().filter(|step| offsets.contains(&step.value));
     let moved = moved.filter_map(|step| Some(number(offset_name(&step.value), offset(step)?)));
     dims.chain(counts).chain(staged).chain(moved).collect()
+}
+
+/// `((0, 4), (1, 4))`: the stage and the number of layers of each chunk.
+fn chunks_text(stages: &StagesJson) -> String {
+    let parts = chunks(stages).into_iter().map(|(stage, layers)| format!("({stage}, {layers})"));
+    layout::tuple(&parts.collect::<Vec<_>>())
 }

@@ -1,9 +1,10 @@
 //! Collectives as functional collectives of `torch.distributed`, over the groups of `axes`.
 
 use super::super::json::{Operation, StepJson};
-use super::super::python::collectives::{by_dim, gathered, relabelled, source, tuple_of};
-use super::super::python::expression::{Expressions, number_of};
-use super::super::python::{Result, unsupported};
+use super::super::python::collectives::{relabelled, tuple_of};
+use super::super::python::expression::Expressions;
+use super::super::walk::collectives::{by_dim, gathered, place_of, source};
+use super::super::walk::{Result, unsupported};
 
 /// `"X", "Y"`: axes as arguments.
 pub(super) fn arguments(axes: &[String]) -> String {
@@ -41,7 +42,7 @@ pub(super) fn collective(
             }
             e.helper("all_gather");
             Ok(by_dim(axes, into).into_iter().fold(of, |of, (dim, axes)| {
-                let (place, group) = (number_of(from, dim), group(e, &axes));
+                let (place, group) = (place_of(from, dim), group(e, &axes));
                 format!("reduce_scatter({of}, \"sum\", {place}, {group})")
             }))
         }
@@ -49,7 +50,7 @@ pub(super) fn collective(
             e.helper("all_to_all");
             let mut call = of;
             for (to, moved) in by_dim(axes, into) {
-                let (split, concat) = (number_of(from, to), source(step, &moved)?);
+                let (split, concat) = (place_of(from, to), source(step, &moved)?);
                 call = format!("all_to_all({call}, {split}, {concat}, {})", group(e, &moved));
             }
             Ok(call)
@@ -63,7 +64,7 @@ pub(super) fn collective(
         }
         Operation::Slice { axes, into } => {
             Ok(by_dim(axes, into).into_iter().fold(of, |of, (dim, axes)| {
-                let (place, axes) = (number_of(from, dim), arguments(&axes));
+                let (place, axes) = (place_of(from, dim), arguments(&axes));
                 format!("{of}.chunk(axes.size({axes}), {place})[axes.index({axes})]")
             }))
         }

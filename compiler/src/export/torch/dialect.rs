@@ -6,7 +6,7 @@ use super::super::python::dialect::Dialect;
 use super::super::python::expression::Expressions;
 use super::super::python::layout::tuple;
 use super::super::python::loops::Iterated;
-use super::super::python::{Result, unsupported};
+use super::super::walk::{Result, unsupported};
 use super::{collectives, loops};
 
 /// `PyTorch`.

@@ -11,10 +11,10 @@ pub(super) fn iterated(writer: &mut Writer<'_>, of: &Iterated<'_>) {
     let read: Vec<[String; 2]> = frame
         .read
         .iter()
-        .map(|[all, name]| [parts(writer, all, name, indent), name.clone()])
+        .map(|(all, name)| [parts(writer, all, name, indent), name.clone()])
         .collect();
-    assign(writer, indent, frame.carried.iter().map(|it| [it[1].clone(), it[0].clone()]));
-    for [_, all] in &frame.kept {
+    assign(writer, indent, frame.carried.iter().map(|it| [it.inside.clone(), it.first.clone()]));
+    for (_, all) in &frame.kept {
         writer.line(indent, &format!("{all} = [None] * {}", of.count));
     }
     let range = format!("range({})", of.count);
@@ -25,18 +25,22 @@ pub(super) fn iterated(writer: &mut Writer<'_>, of: &Iterated<'_>) {
         writer.line(indent + 4, &format!("{name} = {all}[{index}]"));
     }
     writer.text += of.body;
-    for [own, all] in &frame.kept {
+    for (own, all) in &frame.kept {
         writer.line(indent + 4, &format!("{all}[{index}] = {own}"));
     }
-    assign(writer, indent + 4, frame.carried.iter().map(|it| [it[1].clone(), it[2].clone()]));
+    assign(
+        writer,
+        indent + 4,
+        frame.carried.iter().map(|it| [it.inside.clone(), it.passed.clone()]),
+    );
     if writer.text.len() == before {
         writer.line(indent + 4, "pass");
     }
-    for [_, all] in &frame.kept {
+    for (_, all) in &frame.kept {
         writer.line(indent, &format!("{all} = torch.stack({all})"));
     }
-    let after = frame.carried.iter().filter(|it| it[3] != "_");
-    assign(writer, indent, after.map(|it| [it[3].clone(), it[1].clone()]));
+    let after = frame.carried.iter().filter_map(|it| Some([it.after.clone()?, it.inside.clone()]));
+    assign(writer, indent, after);
 }
 
 /// What each iteration reads a part of, as a variable: computed once, before the loop.

@@ -4,7 +4,7 @@ use super::super::json::PlanJson;
 use super::super::python::collectives::tuple_of;
 use super::super::python::layout;
 use super::super::python::module::{Functions, dims_of, functions, helper_text, staged};
-use super::super::python::{Result, Unsupported};
+use super::super::walk::{Result, Unsupported};
 use super::dialect::{Torch, torch_dtype};
 use super::placements;
 

@@ -9,7 +9,7 @@ use indexmap::IndexSet;
 
 use super::super::json::{PlanJson, TensorJson, ValueJson};
 use super::super::python::layout;
-use super::super::python::sizes::loops;
+use super::super::walk::structure::loops;
 
 /// The tables of a plan.
 pub(super) fn tables(plan: &PlanJson) -> String {

@@ -3,7 +3,7 @@
 //! A block that is run is a *loop*; a block and its reverse are two loops over the same layers. A
 //! value that is made in one loop and read outside leaves it in one of four ways, and a value of a
 //! layer enters a loop over the layers. Nothing else crosses the border of a loop but the values of
-//! the functions around it, which Python closes over.
+//! the scopes around it, which a loop may read in all targets.
 
 use indexmap::{IndexMap, IndexSet};
 
@@ -144,7 +144,7 @@ impl<'p> Flow<'p> {
     fn layers_of(&self, value: &str) -> Option<Vec<usize>> {
         let declared = self.plan.values.iter().find(|other| other.value == value)?;
         let block = declared.block.filter(|_| declared.role.is_some())?;
-        let loops = super::sizes::loops(self.plan, block).into_iter();
+        let loops = super::structure::loops(self.plan, block).into_iter();
         Some(loops.map(|block| self.forward(block)).collect())
     }
 

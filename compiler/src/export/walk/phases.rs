@@ -83,7 +83,7 @@ pub(super) fn steps(body: &[NodeJson]) -> Vec<usize> {
 }
 
 /// The plan with the layers of each pipeline in three blocks, and its steps in that order.
-pub(super) fn split(plan: &PlanJson) -> PlanJson {
+pub(in crate::export) fn split(plan: &PlanJson) -> PlanJson {
     let mut body = Vec::new();
     for node in &plan.body {
         match node {
