@@ -6,6 +6,7 @@ mod jax;
 pub mod json;
 mod markdown;
 mod python;
+mod sdy;
 pub(crate) mod text;
 mod torch;
 pub(crate) mod trace;
@@ -62,6 +63,11 @@ pub const EXPORTS: &[Format<Planned>] = &[
         about: "A Python module: the plan's collectives of `torch.distributed`, DTensor placements",
         write: torch_module,
     },
+    Format {
+        name: "sdy",
+        about: "StableHLO text: the plan's collectives in an `sdy.manual_computation`",
+        write: sdy_module,
+    },
 ];
 
 /// What can be written for JAX.
@@ -85,17 +91,23 @@ fn torch_module(planned: &Planned) -> Result<String, String> {
     python_module(planned, "PyTorch", torch::module)
 }
 
+fn sdy_module(planned: &Planned) -> Result<String, String> {
+    sdy::module(&planned.json()).map_err(|of| not_exported(&of, "StableHLO"))
+}
+
 fn python_module(
     planned: &Planned,
     framework: &str,
     module: fn(&PlanJson, &PlanJson) -> walk::Result,
 ) -> Result<String, String> {
     let small = planned.small(SMALL_DEVICES).json();
-    module(&planned.json(), &small).map_err(|of| {
-        let value = if of.value.is_empty() { String::new() } else { format!(" (`{}`)", of.value) };
-        let (code, what) = (codes::tool::NOT_EXPORTED, of.what);
-        format!("{code}: {what} cannot be written in {framework} yet{value}")
-    })
+    module(&planned.json(), &small).map_err(|of| not_exported(&of, framework))
+}
+
+fn not_exported(of: &walk::Unsupported, framework: &str) -> String {
+    let value = if of.value.is_empty() { String::new() } else { format!(" (`{}`)", of.value) };
+    let (code, what) = (codes::tool::NOT_EXPORTED, &of.what);
+    format!("{code}: {what} cannot be written in {framework} yet{value}")
 }
 
 impl Planned {

@@ -22,6 +22,7 @@ mod interpreter;
 mod jax;
 mod report;
 mod sarif;
+mod sdy;
 mod torch;
 mod wheel;
 
