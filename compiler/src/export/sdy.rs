@@ -23,6 +23,7 @@
 //! | `functions` | element-wise functions |
 //! | `indices` | positions, masks, tables |
 //! | `rearrange` | rearrangements of elements, functions along dimensions |
+//! | `windows` | windows of a dimension |
 //! | `collectives` | collectives |
 //! | `groups` | nothing: which devices communicate |
 //! | `loops` | loops |
@@ -43,6 +44,7 @@ mod module;
 mod rearrange;
 mod stages;
 mod timetable;
+mod windows;
 mod writer;
 
 use super::json::PlanJson;

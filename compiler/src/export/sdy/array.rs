@@ -25,8 +25,9 @@ impl Array {
 
 /// `tensor<8x16xf32>`.
 pub(super) fn tensor(shape: &[u64], dtype: DType) -> String {
-    let shape: String = shape.iter().map(|size| format!("{size}x")).collect();
-    format!("tensor<{shape}{}>", element(dtype))
+    let sizes = shape.iter().map(ToString::to_string);
+    let parts: Vec<String> = sizes.chain([element(dtype).to_owned()]).collect();
+    format!("tensor<{}>", parts.join("x"))
 }
 
 /// The name of a type in MLIR.
@@ -47,7 +48,8 @@ pub(super) fn element(dtype: DType) -> &'static str {
 /// A number as an element: fractions with a point, infinities by their bits.
 pub(super) fn literal(number: f64, dtype: DType) -> String {
     if dtype == DType::Bool {
-        return (number != 0.0).to_string();
+        // The least and the largest of the two, where a reduction begins with an infinity.
+        return (number != 0.0 && number != f64::NEG_INFINITY).to_string();
     }
     if !dtype.is_float() {
         let [least, most] = limits(dtype);
@@ -74,7 +76,7 @@ pub(super) fn literal(number: f64, dtype: DType) -> String {
 
 /// The least and the largest number of a type of whole numbers.
 fn limits(dtype: DType) -> [f64; 2] {
-    let half = 2_f64.powi(dtype.bits() as i32 - 1);
+    let half = 2_f64.powi(dtype.bits().cast_signed() - 1);
     [-half, half - 1.0]
 }
 

@@ -162,11 +162,11 @@ fn softplus(b: &mut Builder, x: &Array) -> Array {
     b.binary("add", &above, &rest)
 }
 
-/// `sqrt(2/pi) (x + 0.044715 x^3)`: what the tanh of a gelu is of.
+/// `sqrt(2/pi) (x + 0.044_715 x^3)`: what the tanh of a gelu is of.
 fn gelu_inner(b: &mut Builder, x: &Array) -> Array {
     let square = b.binary("multiply", x, x);
     let cube = b.binary("multiply", &square, x);
-    let small = b.with("multiply", &cube, 0.044715);
+    let small = b.with("multiply", &cube, 0.044_715);
     let sum = b.binary("add", x, &small);
     b.with("multiply", &sum, (2.0 / std::f64::consts::PI).sqrt())
 }
@@ -216,7 +216,7 @@ fn slope(b: &mut Builder, function: &str, x: &Array) -> Array {
             let square = b.binary("multiply", &tanh, &tanh);
             let left = rest(b, &square);
             let squared = b.binary("multiply", x, x);
-            let grown = b.with("multiply", &squared, 3.0 * 0.044715);
+            let grown = b.with("multiply", &squared, 3.0 * 0.044_715);
             let grown = b.with("add", &grown, 1.0);
             let inner_slope = b.with("multiply", &grown, (2.0 / std::f64::consts::PI).sqrt());
             let through = b.binary("multiply", &left, &inner_slope);

@@ -21,14 +21,16 @@ struct Border<'p> {
     block: Vec<u64>,
     sharding: String,
     /// The layers along the first dimension after those, where they are on stages.
-    layers: Option<Vec<i64>>,
+    layers: Option<Vec<Option<usize>>>,
 }
 
 impl Border<'_> {
     /// What is said of it at the function: its sharding and its name.
     fn attributes(&self) -> String {
         let layers = self.layers.as_ref().map_or_else(String::new, |layers| {
-            let all: Vec<String> = layers.iter().map(ToString::to_string).collect();
+            let number =
+                |it: &Option<usize>| it.map_or_else(|| "-1".to_owned(), |it| it.to_string());
+            let all: Vec<String> = layers.iter().map(number).collect();
             format!(", shardwise.layers = array<i64: {}>", all.join(", "))
         });
         let pending = if self.pending == 0 {
@@ -55,7 +57,7 @@ pub(super) fn module(plan: &PlanJson) -> Result {
     for argument in &arguments {
         let dtype = dtype(plan, argument.value);
         let own = writer.builder.declared(argument.value, &argument.block, dtype);
-        inside.push(format!("{}: {}", own.name, own.ty()));
+        inside.push((own.name.clone(), own.ty()));
         let own = without_pending(&mut writer, &own, argument.pending);
         writer.given.insert(argument.value.to_owned(), own);
     }
@@ -105,8 +107,8 @@ fn border<'p>(writer: &Writer<'_>, value: &'p ValueJson, of: &TensorJson) -> Bor
         let ways = writer.devices.ways(std::slice::from_ref(&stages.axis));
         let most = slots[0].len() as u64;
         // Stages without layers have slots, too.
-        let mut order: Vec<i64> = slots.concat();
-        order.resize((ways * most) as usize, -1);
+        let mut order = slots.concat();
+        order.resize((ways * most) as usize, None);
         layers = Some(order);
         all.push(ways * most);
         block.push(most);
@@ -123,10 +125,12 @@ fn border<'p>(writer: &Writer<'_>, value: &'p ValueJson, of: &TensorJson) -> Bor
     Border { value, pending, ty: tensor(&all, dtype), block, sharding, layers }
 }
 
+/// The text around the steps. On one device there is nothing to be divided: XLA takes a manual
+/// computation only where there are several.
 fn written(
     plan: &PlanJson,
     writer: &Writer<'_>,
-    (arguments, inside): (&[Border<'_>], &[String]),
+    (arguments, inside): (&[Border<'_>], &[(String, String)]),
     (results, returned): (&[Border<'_>], &[Array]),
 ) -> String {
     let join = |parts: Vec<String>| parts.join(", ");
@@ -134,37 +138,43 @@ fn written(
     let axes = join(plan.mesh.iter().map(|it| format!("{:?}", it.axis)).collect());
     let types = |of: &[Border<'_>]| join(of.iter().map(|it| it.ty.clone()).collect());
     let shardings = |of: &[Border<'_>]| join(of.iter().map(|it| it.sharding.clone()).collect());
-    let line = |text: String| format!("    {text}");
+    let is_alone = writer.devices.count() == 1;
+    let outer = |n: usize| if is_alone { inside[n].0.clone() } else { format!("%arg{n}") };
     let each = arguments.iter().enumerate();
-    let given: Vec<String> =
-        each.map(|(n, it)| line(format!("%arg{n}: {} {}", it.ty, it.attributes()))).collect();
-    let left: Vec<String> =
-        results.iter().map(|it| line(format!("{} {}", it.ty, it.attributes()))).collect();
-    let names = join((0..arguments.len()).map(|n| format!("%arg{n}")).collect());
-    let own = join(returned.iter().map(|it| it.name.clone()).collect());
-    let own_types = join(returned.iter().map(Array::ty).collect());
-    let out: Vec<String> = (0..results.len()).map(|n| format!("%out{n}")).collect();
+    let given = each.map(|(n, it)| format!("    {}: {} {}", outer(n), it.ty, it.attributes()));
+    let left = results.iter().map(|it| format!("    {} {}", it.ty, it.attributes()));
+    let (given, left) = (given.collect::<Vec<_>>(), left.collect::<Vec<_>>());
+    let (own, own_types) = (
+        join(returned.iter().map(|it| it.name.clone()).collect()),
+        join(returned.iter().map(Array::ty).collect()),
+    );
     let name = plan.program.replace(['"', '\\'], "_");
-    format!(
+    let head = format!(
         "// {name}: a plan of shardwise. What a device runs is in `sdy.manual_computation`, with \
          the plan's\n// collectives in its order; comments are the plan's statements.\n\
          module @\"{name}\" attributes {{mhlo.num_partitions = {} : i32, mhlo.num_replicas = 1 : \
          i32}} {{\n  sdy.mesh @mesh = <[{mesh}]>\n  func.func public @main(\n{}\n  ) -> (\n{}\n  ) \
-         {{\n    {} = sdy.manual_computation({names})\n        in_shardings=[{}]\n        \
-         out_shardings=[{}]\n        manual_axes={{{axes}}}\n        ({}) {{\n{}{}      sdy.return \
-         {own} : {own_types}\n    }} : ({}) -> ({})\n    return {} : {}\n  }}\n}}\n",
+         {{\n",
         writer.devices.count(),
         given.join(",\n"),
         left.join(",\n"),
-        out.join(", "),
+    );
+    let steps = format!("{}{}", writer.first, writer.builder.text);
+    if is_alone {
+        return format!("{head}{steps}      return {own} : {own_types}\n  }}\n}}\n");
+    }
+    let names = join((0..arguments.len()).map(outer).collect());
+    let blocks = inside.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
+    let out = join((0..results.len()).map(|n| format!("%out{n}")).collect());
+    format!(
+        "{head}    {out} = sdy.manual_computation({names})\n        in_shardings=[{}]\n        \
+         out_shardings=[{}]\n        manual_axes={{{axes}}}\n        ({}) {{\n{steps}      \
+         sdy.return {own} : {own_types}\n    }} : ({}) -> ({})\n    return {out} : {}\n  }}\n}}\n",
         shardings(arguments),
         shardings(results),
-        inside.join(", "),
-        writer.first,
-        writer.builder.text,
+        join(blocks),
         types(arguments),
         types(results),
-        out.join(", "),
         types(results),
     )
 }

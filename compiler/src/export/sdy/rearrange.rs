@@ -54,12 +54,15 @@ impl Writer<'_> {
             Operation::Route { tokens, experts, capacity, choices } => {
                 Ok(self.route(step, [tokens, experts, capacity], *choices, &of[0]))
             }
+            Operation::Windows { .. } | Operation::Overlap { .. } => {
+                self.convolved(step, operation, &of[0])
+            }
             other => unsupported(&step.value, format!("`{}` here", other.kind())),
         }
     }
 
     /// Zeros around an array along one dimension.
-    fn padded(&mut self, of: &Array, place: usize, [before, after]: [u64; 2]) -> Array {
+    pub(super) fn padded(&mut self, of: &Array, place: usize, [before, after]: [u64; 2]) -> Array {
         let zero = self.builder.constant(0.0, &[], of.dtype);
         let widths = |own: u64| list((0..of.rank()).map(|it| if it == place { own } else { 0 }));
         let mut shape = of.shape.clone();
@@ -100,18 +103,18 @@ impl Writer<'_> {
         let distance = distance % (length * ways).max(1);
         let (blocks, rest) = (distance / length, distance % length);
         let near = self.builder.slice(of, place, [0, length - rest]);
-        let near = self.from_before(&near, &split, blocks);
+        let near = self.shifted_from(&near, &split, blocks);
         if rest == 0 {
             return self.reordered(&near, &names(&step.operands[0]), &names(&step.result));
         }
         let far = self.builder.slice(of, place, [length - rest, length]);
-        let far = self.from_before(&far, &split, blocks + 1);
+        let far = self.shifted_from(&far, &split, blocks + 1);
         let all = self.builder.concatenate(&[far, near], place);
         self.reordered(&all, &names(&step.operands[0]), &names(&step.result))
     }
 
     /// What the device so many before this one along axes has.
-    fn from_before(&mut self, of: &Array, axes: &[String], by: u64) -> Array {
+    fn shifted_from(&mut self, of: &Array, axes: &[String], by: u64) -> Array {
         let ways = self.devices.ways(axes);
         if by.is_multiple_of(ways) {
             return of.clone();

@@ -140,7 +140,7 @@ impl Writer<'_> {
     fn is_layer(&mut self, stages: &StagesJson, me: &Array) -> Array {
         let slots = slots(stages);
         let shape = [slots.len() as u64, slots[0].len() as u64];
-        let text = list(slots.iter().map(|of| list(of.iter().map(|layer| *layer >= 0))));
+        let text = list(slots.iter().map(|of| list(of.iter().map(Option::is_some))));
         let all = self.table(&text, &shape, DType::Bool);
         self.builder.element(&all, me)
     }

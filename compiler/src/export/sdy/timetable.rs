@@ -9,21 +9,22 @@ use std::collections::BTreeSet;
 use super::super::json::StagesJson;
 use super::super::walk::stages::chunks;
 
-/// The layers that each stage has, by slot; -1 where it has fewer than others.
-pub(in crate::export) fn slots(stages: &StagesJson) -> Vec<Vec<i64>> {
+/// The layers that each stage has, by slot; none where it has fewer than others.
+pub(super) fn slots(stages: &StagesJson) -> Vec<Vec<Option<usize>>> {
     let chunks = chunks(stages);
     let longest = longest(stages);
     let count = 1 + chunks.iter().map(|(stage, _)| *stage).max().unwrap_or(0);
-    let mut found: Vec<Vec<i64>> = vec![Vec::new(); count as usize];
+    let mut found = vec![Vec::new(); count as usize];
     let mut first = 0;
     for (stage, layers) in chunks {
-        let of_chunk =
-            (0..longest).map(|layer| if layer < layers { first + layer as i64 } else { -1 });
+        let of_chunk = (0..longest).map(|layer| (layer < layers).then_some(first + layer));
         found[stage as usize].extend(of_chunk);
-        first += layers as i64;
+        first += layers;
     }
     let most = found.iter().map(Vec::len).max().unwrap_or(0);
-    found.iter_mut().for_each(|of_stage| of_stage.resize(most, -1));
+    for of_stage in &mut found {
+        of_stage.resize(most, None);
+    }
     found
 }
 

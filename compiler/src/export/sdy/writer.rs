@@ -91,6 +91,9 @@ impl<'p> Writer<'p> {
         if let Some(known) = self.places.get(axes) {
             return known.clone();
         }
+        if self.devices.ways(axes) == 1 {
+            return self.builder.index(0);
+        }
         let text = std::mem::take(&mut self.builder.text);
         let indent = std::mem::replace(&mut self.builder.indent, 6);
         let b = &mut self.builder;

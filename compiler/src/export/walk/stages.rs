@@ -41,6 +41,9 @@ pub(in crate::export) struct Staged<'l, A> {
     pub(in crate::export) sums: &'l [Summed<A>],
 }
 
+/// What is summed up over microbatches, and the arrays that hold what left the layers.
+type LeftStages<A> = (Vec<Summed<A>>, Vec<Left<A>>);
+
 /// The stage and the number of layers of each chunk, in the order of layers. Where chunks turn
 /// around, the last stage has two after each other.
 pub(in crate::export) fn chunks(stages: &StagesJson) -> Vec<(u64, usize)> {
@@ -199,7 +202,7 @@ impl<'p, T: Target> Walk<'p, T> {
         &mut self,
         number: usize,
         frame: &mut Frame<T::Array>,
-    ) -> Result<(Vec<Summed<T::Array>>, Vec<Left<T::Array>>)> {
+    ) -> Result<LeftStages<T::Array>> {
         let mut left: Vec<Left<T::Array>> = Vec::new();
         let mut sums = Vec::new();
         let block = self.flow.loops[number].block;
