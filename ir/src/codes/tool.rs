@@ -27,7 +27,8 @@ Write instead:
         code: NOT_EXPORTED,
         name: "not-exported",
         page: "`export` cannot write a part of the plan in the framework's own operations yet: \
-            dimensions that are padded, arguments of partial maxima; in PyTorch also `int4` and `fp4`.
+            dimensions that are padded, arguments of partial maxima; in PyTorch also `int4` and `fp4`,
+            in StableHLO windows of a dimension that is split.
 
 Triggered by:
 
