@@ -18,12 +18,16 @@ from run_plan import compare, difference
 
 
 def arguments(module, n, mesh, given):
-    """The arguments of the step; what is given in parts has all of it in the first one."""
+    """The arguments of the step; what is given in parts has all of it in the first one, and is
+    zero, or no better, in the others."""
+    others = {"sum": 0.0, "max": -1.0, "min": 1.0}
     found = {}
     for name, (pending, dims, planned) in module.ARGUMENTS.items():
         shape = [getattr(n, dim) for dim in dims]
         whole = copies(given, name).reshape(shape)
+        reduction = module.REDUCTIONS.get(name, "sum")
         parts = np.zeros([math.prod(mesh[axis] for axis in pending), *shape])
+        parts += (reduction != "sum") * whole + others[reduction]
         parts[0] = whole
         found[name] = parts.reshape([mesh[axis] for axis in pending] + shape)
         if not np.issubdtype(planned, np.floating) and "float" not in str(planned):
@@ -46,7 +50,7 @@ def run(path):
         expected = copies(case["expected"], name)
         pending = len(module.PENDING.get(name, ()))
         if pending:
-            value = value.sum(tuple(range(pending)))
+            value = module.combined(name, value, tuple(range(pending)))
         expected = expected.reshape(value.shape)
         worst = max(worst, difference(value, expected, expected))
     return worst, len(outputs), count

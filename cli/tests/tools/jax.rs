@@ -81,12 +81,29 @@ fn main_of_a_module_compares_the_plan_with_the_unsharded_program() {
     }
 }
 
+/// A pipeline whose layers have a dimension that its axis does not divide.
+const PADDED_PIPELINE: &str = "\
+hardware tpu-v5p
+mesh Z=4, X=4
+dim B=64, D=256, F=1023 pad
+input x[B, D]
+pipeline Z, microbatches=8 {
+  repeat L=16 {
+    carry x
+    param Win[D, F_X], Wout[F_X, D]
+    x = x + gelu(x *D Win) *F Wout
+  }
+}
+output x[B, D]
+";
+
 #[test]
 fn what_cannot_be_exported_yet_is_an_error_with_a_code() {
-    let program = root().join("tests/programs/renamed-padded.shard");
+    let folder = empty_folder("jax-refused");
+    std::fs::write(folder.join("padded.shard"), PADDED_PIPELINE).expect("a file can be written");
     let output = Command::new(SHARDWISE)
-        .args(["export", "jax"])
-        .arg(program)
+        .args(["export", "jax", "padded.shard"])
+        .current_dir(&folder)
         .output()
         .expect("shardwise starts");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));

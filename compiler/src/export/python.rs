@@ -11,6 +11,8 @@
 //! | `names` | identifiers |
 //! | `expression` | local operations |
 //! | `rearrange` | rearrangements of elements |
+//! | `convolution` | windows of convolutions, and their transpose |
+//! | `padding` | what padded blocks are cut to |
 //! | `collectives` | mesh axes as arguments |
 //! | `body` | functions: steps, as a target of the walk |
 //! | `loops` | loops |
@@ -21,12 +23,14 @@
 
 pub(super) mod body;
 pub(super) mod collectives;
+mod convolution;
 pub(super) mod dialect;
 pub(super) mod expression;
 pub(super) mod layout;
 pub(super) mod loops;
 pub(super) mod module;
 pub(super) mod names;
+pub(super) mod padding;
 mod rearrange;
 pub(super) mod sizes;
 mod stages;

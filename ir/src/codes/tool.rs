@@ -27,12 +27,13 @@ Write instead:
         code: NOT_EXPORTED,
         name: "not-exported",
         page: "`export` cannot write a part of the plan in the framework's own operations yet: \
-            dimensions that are padded, arguments of partial maxima; in PyTorch also `int4` and `fp4`,
-            in StableHLO windows of a dimension that is split.
+            padded dimensions that are reshaped, rolled or in a pipeline; in PyTorch and StableHLO all \
+            padded dimensions, arguments of partial maxima; in PyTorch `int4` and `fp4`, in \
+            StableHLO windows of a dimension that is split.
 
 Triggered by:
 
-    shardwise export jax tests/programs/renamed-padded.shard
+    shardwise export torch tests/programs/renamed-padded.shard
 
 Run the plan from its JSON instead, which says everything that is needed:
 

@@ -37,6 +37,11 @@ const HELPERS: &[(&str, &str)] = &[
     ("take_rows", include_str!("helpers/take_rows.py")),
     ("update_rows", include_str!("helpers/update_rows.py")),
     ("pad", include_str!("helpers/pad.py")),
+    ("within", include_str!("helpers/within.py")),
+    ("windows", include_str!("helpers/windows.py")),
+    ("overlap", include_str!("helpers/overlap.py")),
+    ("with_halo", include_str!("helpers/with_halo.py")),
+    ("added_halo", include_str!("helpers/added_halo.py")),
     ("top_k", include_str!("helpers/top_k.py")),
     ("route", include_str!("helpers/route.py")),
 ];
@@ -59,6 +64,10 @@ impl Dialect for Jax {
     }
 
     fn has_pending_dims(&self) -> bool {
+        true
+    }
+
+    fn has_padded_blocks(&self) -> bool {
         true
     }
 
@@ -100,6 +109,10 @@ impl Dialect for Jax {
     ) -> String {
         e.helper("roll");
         format!("roll({of}, {distance}, {dim}, {})", axes(split))
+    }
+
+    fn group(&self, _: &mut Expressions<'_>, split: &[String]) -> String {
+        axes(split)
     }
 
     fn reduction<'n>(&self, name: &'n str) -> &'n str {

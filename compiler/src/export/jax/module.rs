@@ -6,13 +6,15 @@ use super::super::json::{PlanJson, TensorJson, ValueJson};
 use super::super::python::collectives::axes;
 use super::super::python::layout;
 use super::super::python::module::{Functions, dims_of, functions, helper_text, staged};
+use super::super::python::padding;
 use super::super::walk::Result;
 use super::super::walk::structure::loops;
 use super::dialect::{Jax, jax_dtype};
 
 /// The module of a plan.
 pub(super) fn module(plan: &PlanJson, small: &PlanJson) -> Result {
-    let Functions { step, reference, mut helpers, sizes, .. } = functions(plan, small, &Jax)?;
+    let Functions { step, reference, mut helpers, sizes, padded, .. } =
+        functions(plan, small, &Jax)?;
     let is_staged = plan.blocks.iter().any(|block| block.pipeline.is_some());
     if is_staged {
         helpers.insert("layer_slots");
@@ -21,6 +23,8 @@ pub(super) fn module(plan: &PlanJson, small: &PlanJson) -> Result {
     let mut text = head(plan);
     text += &sizes;
     text += &specs(plan);
+    text += &reductions(plan);
+    text += &padded_places(plan, &padded);
     text += &helper_text(&helpers, &Jax);
     text += "\n\ndef device_step(n, given):\n";
     text += "    \"\"\"What each device runs, on its blocks of the arrays.\"\"\"\n";
@@ -28,8 +32,10 @@ pub(super) fn module(plan: &PlanJson, small: &PlanJson) -> Result {
     text += include_str!("helpers/sharded_step.py");
     text += if is_staged {
         include_str!("helpers/placed_staged.py")
-    } else {
+    } else if padded.is_empty() {
         include_str!("helpers/placed.py")
+    } else {
+        include_str!("helpers/placed_padded.py")
     };
     text += "\n\ndef reference(n, given):\n";
     text += "    \"\"\"The same on complete arrays, for comparison.\"\"\"\n";
@@ -93,6 +99,44 @@ fn specs(plan: &PlanJson) -> String {
         text += &layout::line(4, &format!("{:?}: ({}),", value.value, argument(plan, value)));
     }
     text + "}\n" + &staged(plan)
+}
+
+/// How arguments and outputs are combined that are pending for another reduction than a sum.
+fn reductions(plan: &PlanJson) -> String {
+    let given = plan.values.iter().filter_map(|value| value.given.as_ref());
+    let tensors = given.chain(plan.outputs.iter().map(|output| &output.tensor));
+    let others: IndexSet<String> = tensors
+        .filter_map(|of| {
+            let how = of.reduction.as_deref().filter(|how| *how != "sum")?;
+            Some(format!("{:?}: {how:?}", of.value))
+        })
+        .collect();
+    let others = others.into_iter().collect::<Vec<_>>().join(", ");
+    let line = layout::line(0, &format!("REDUCTIONS = {{{others}}}"));
+    format!("\n# How what is pending is combined, where that is no sum.\n{line}")
+}
+
+/// The places of arguments and outputs at which blocks are padded.
+fn padded_places(plan: &PlanJson, padded: &IndexSet<String>) -> String {
+    if padded.is_empty() {
+        return String::new();
+    }
+    let one = |value: &ValueJson, of: &TensorJson| {
+        let layers = value.block.map(|block| loops(plan, block)).unwrap_or_default();
+        let places = padding::places(padded, of, of.unreduced.len() + layers.len())?;
+        Some(layout::line(4, &format!("{:?}: {places},", value.value)))
+    };
+    let given = plan.values.iter().filter_map(|value| one(value, value.given.as_ref()?));
+    let value = |of: &TensorJson| plan.values.iter().find(|value| value.value == of.value);
+    let left = plan.outputs.iter().map(|output| &output.tensor);
+    let left = left.filter_map(|of| one(value(of)?, of));
+    let left: IndexSet<String> = left.collect();
+    format!(
+        "\n# Where blocks of arguments and outputs are padded: places, and the fields of sizes.\n\
+         PADDED_IN = {{\n{}}}\nPADDED_OUT = {{\n{}}}\n",
+        given.collect::<String>(),
+        left.into_iter().collect::<String>()
+    )
 }
 
 /// `P("X", None)`, with a dimension for layers, and one for each pending axis.

@@ -1,6 +1,5 @@
 //! Functions: the steps of a plan as assignments.
 
-use indexmap::IndexSet;
 
 use super::super::json::{Operation, PlanJson, StagesJson, StepJson, TensorJson, ValueJson};
 use super::super::walk::Result;
@@ -14,7 +13,7 @@ use super::expression::Expressions;
 use super::layout::{self, tuple};
 use super::loops::Entry;
 use super::names::{Names, identifier};
-use super::sizes::count_name;
+use super::sizes::{SizeFields, count_name};
 
 /// Writes one function.
 pub(in crate::export) struct Writer<'p> {
@@ -30,11 +29,11 @@ pub(in crate::export) struct Writer<'p> {
 pub(super) fn function<'p>(
     plan: &'p PlanJson,
     whole: bool,
-    (offsets, dialect): (&'p IndexSet<String>, &'p dyn Dialect),
+    (fields, dialect): (&'p SizeFields, &'p dyn Dialect),
 ) -> Result<(String, Expressions<'p>)> {
     let writer = Writer {
         plan,
-        expressions: Expressions::new(plan, whole, offsets, dialect),
+        expressions: Expressions::new(plan, whole, fields, dialect),
         names: Names::reserving(dialect.helpers().iter().map(|(name, _)| *name)),
         text: String::new(),
         indent: 4,
@@ -105,8 +104,11 @@ impl Target for Writer<'_> {
     }
 
     fn collective(&mut self, step: &StepJson, operation: &Operation, of: &String) -> Result {
-        let dialect = self.expressions.dialect;
-        dialect.collective(&mut self.expressions, step, operation, of)
+        let expressions = &mut self.expressions;
+        let dialect = expressions.dialect;
+        let of = expressions.padded_before(step, of);
+        let moved = dialect.collective(expressions, step, operation, &of)?;
+        Ok(expressions.cut_after(step, &moved))
     }
 
     fn joined(&mut self, step: &StepJson, of: &String, from: &str, to: &str) -> String {

@@ -26,6 +26,9 @@ pub(in crate::export) trait Dialect {
     /// has its part alone.
     fn has_pending_dims(&self) -> bool;
 
+    /// Whether a sharded dimension that its axes do not divide can be written.
+    fn has_padded_blocks(&self) -> bool;
+
     /// A type by its name in the language.
     fn dtype(&self, name: &str) -> Result;
 
@@ -53,6 +56,9 @@ pub(in crate::export) trait Dialect {
         dim: usize,
         axes: &[String],
     ) -> String;
+
+    /// The devices along mesh axes, as an argument of helpers in which they send to each other.
+    fn group(&self, e: &mut Expressions<'_>, axes: &[String]) -> String;
 
     /// The name of a reduction of the language.
     fn reduction<'n>(&self, name: &'n str) -> &'n str;

@@ -9,6 +9,8 @@ use super::super::walk::{Result, unsupported};
 use super::dialect::Dialect;
 use super::layout::tuple;
 use super::names::identifier;
+use super::padding::padded_name;
+use super::sizes::SizeFields;
 
 /// Writes expressions, and notes the helper functions that they call.
 pub(in crate::export) struct Expressions<'p> {
@@ -20,7 +22,9 @@ pub(in crate::export) struct Expressions<'p> {
     /// The lists of axes that collectives run over together.
     pub(in crate::export) groups: IndexSet<Vec<String>>,
     /// Values whose offset depends on sizes: it is a field of these.
-    pub(super) offsets: &'p IndexSet<String>,
+    offsets: &'p IndexSet<String>,
+    /// Dimensions whose blocks are padded.
+    pub(super) padded: &'p IndexSet<String>,
     /// Inside the stages of a pipeline, the name of the sizes of a microbatch, and the dimensions
     /// that are shorter there.
     pub(super) rows: Option<(String, IndexSet<String>)>,
@@ -35,11 +39,12 @@ impl<'p> Expressions<'p> {
     pub(super) fn new(
         plan: &'p PlanJson,
         whole: bool,
-        offsets: &'p IndexSet<String>,
+        fields: &'p SizeFields,
         dialect: &'p dyn Dialect,
     ) -> Self {
         let (helpers, groups) = (IndexSet::new(), IndexSet::new());
-        Self { dialect, plan, whole, helpers, groups, offsets, rows: None }
+        let SizeFields { offsets, padded } = fields;
+        Self { dialect, plan, whole, helpers, groups, offsets, padded, rows: None }
     }
 }
 
@@ -87,6 +92,7 @@ impl Expressions<'_> {
             return size;
         }
         let (dialect, split) = (self.dialect, split.clone());
+        let size = if self.is_padded(of, dim) { format!("n.{}", padded_name(dim)) } else { size };
         dialect.local(self, &size, &split)
     }
 
@@ -95,7 +101,7 @@ impl Expressions<'_> {
     }
 
     /// Where a device's block begins along a dimension, if not at zero.
-    fn start(&mut self, of: &TensorJson, dim: &str) -> Option<String> {
+    pub(super) fn start(&mut self, of: &TensorJson, dim: &str) -> Option<String> {
         let split = of.dims[place_of(of, dim)].axes.clone();
         if self.is_whole(&split) {
             return None;
@@ -227,7 +233,9 @@ impl Expressions<'_> {
         let formula = format!("{},{}->{}", word(left), word(right), word(&step.result));
         let (dialect, plan) = (self.dialect, self.plan);
         let dtype = |value: &str| dtype_in(plan, value);
-        let operands = [(&*of[0], dtype(&left.value)), (&*of[1], dtype(&right.value))];
+        let [a, b] = [(left, &of[0]), (right, &of[1])]
+            .map(|(operand, text)| self.within(operand, text, contracted, "0"));
+        let operands = [(&*a, dtype(&left.value)), (&*b, dtype(&right.value))];
         dialect.einsum(self, &formula, operands, dtype(&step.value))
     }
 
@@ -343,6 +351,7 @@ impl Expressions<'_> {
 
     fn take(&mut self, step: &StepJson, dim: &str, of: &[String]) -> Result {
         let (table, ids) = (&step.operands[0], &step.operands[1]);
+        let of = &[self.within(table, &of[0], &[dim.to_owned()], "0"), of[1].clone()];
         if names(ids).iter().any(|other| names(table).contains(other)) {
             let hot = self.one_hot(&of[1], table, dim);
             return self.chosen_einsum(step, dim, (&of[0], &hot));
@@ -358,7 +367,11 @@ impl Expressions<'_> {
 
     fn put(&mut self, step: &StepJson, dim: &str, of: &[String]) -> Result {
         let hot = self.one_hot(&of[1], &step.result, dim);
-        self.chosen_einsum(step, dim, (&of[0], &hot))
+        let kept = names(&step.result);
+        let summed = names(&step.operands[0]).into_iter().filter(|other| !kept.contains(other));
+        let summed: Vec<String> = summed.map(str::to_owned).collect();
+        let rows = self.within(&step.operands[0], &of[0], &summed, "0");
+        self.chosen_einsum(step, dim, (&rows, &hot))
     }
 
     /// Rows replaced: of several for one place of the array, the last one stays.
@@ -366,9 +379,15 @@ impl Expressions<'_> {
         let (array, ids, rows) = (&step.operands[0], &step.operands[1], &step.operands[2]);
         let known = names(array);
         let others = |of| names(of).into_iter().filter(|other| !known.contains(other));
-        let several: Vec<&str> = others(ids).collect();
-        if several.len() > 1 || others(rows).any(|other| !several.contains(&other)) {
-            return unsupported(&step.value, "an update of rows along several dimensions");
+        // The order of rows is that of their dimensions.
+        let several: Vec<&str> = others(rows).collect();
+        if several.iter().any(|dim| !names(ids).contains(dim))
+            || others(ids).any(|dim| !several.contains(&dim))
+        {
+            return unsupported(
+                &step.value,
+                "an update of rows that lack a dimension of their indices",
+            );
         }
         let hot = self.one_hot(&of[1], array, dim);
         let place: Vec<&str> = names(ids).into_iter().chain([dim]).collect();
@@ -381,7 +400,7 @@ impl Expressions<'_> {
             return Ok(format!("{}.where({hot} != 0, {rows}, {array})", self.np()));
         }
         self.helper("update_rows");
-        Ok(format!("update_rows({array}, {hot}, {rows})"))
+        Ok(format!("update_rows({array}, {hot}, {rows}, {})", several.len()))
     }
 
     /// A product with an array that is one where an index is that of a row.
@@ -400,10 +419,16 @@ impl Expressions<'_> {
         dialect.einsum(self, &formula, operands, dtype(&step.value))
     }
 
-    fn reduced(&self, step: &StepJson, function: &str, dims: &[String], of: &str) -> String {
+    fn reduced(&mut self, step: &StepJson, function: &str, dims: &[String], of: &str) -> String {
         let from = &step.operands[0];
         let name = self.dialect.reduction(if function == "mean" { "sum" } else { function });
         let (np, keyword) = (self.np(), self.dialect.dim_keyword());
+        let fill = match name {
+            "max" => format!("-{np}.inf"),
+            "min" => format!("{np}.inf"),
+            _ => "0".to_owned(),
+        };
+        let of = self.within(from, of, dims, &fill);
         let mut call = format!("{np}.{name}({of}, {keyword}={})", places(from, dims));
         let kept: Vec<&str> =
             names(from).into_iter().filter(|dim| !dims.iter().any(|gone| gone == dim)).collect();

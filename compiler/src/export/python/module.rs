@@ -3,13 +3,14 @@
 use indexmap::IndexSet;
 
 use super::super::json::{PlanJson, ValueJson};
-use super::super::walk::structure::{loops, supported};
-use super::super::walk::{Result, phases};
+use super::super::walk::structure::{self, loops};
+use super::super::walk::{Result, phases, unsupported};
 use super::body;
 use super::dialect::Dialect;
 use super::layout;
 use super::names::identifier;
-use super::sizes::{self, block_field, count_name};
+use super::padding;
+use super::sizes::{self, SizeFields, block_field, count_name};
 
 /// The functions of a module.
 pub(in crate::export) struct Functions {
@@ -23,6 +24,8 @@ pub(in crate::export) struct Functions {
     pub(in crate::export) groups: IndexSet<Vec<String>>,
     /// The mesh, and sizes of dimensions and loops.
     pub(in crate::export) sizes: String,
+    /// The dimensions whose blocks are padded.
+    pub(in crate::export) padded: IndexSet<String>,
 }
 
 /// The functions of a plan; `small` is the same at other sizes.
@@ -31,15 +34,29 @@ pub(in crate::export) fn functions(
     small: &PlanJson,
     dialect: &dyn Dialect,
 ) -> Result<Functions> {
-    supported(plan)?;
-    let offsets = sizes::offsets(plan, small);
+    supported(plan, dialect)?;
+    let fields = SizeFields::of(plan, small);
+    if dialect.has_padded_blocks() {
+        padding::supported(plan, &fields.padded)?;
+    } else if let Some(dim) = fields.padded.first() {
+        return unsupported("", format!("the padded dimension `{dim}`"));
+    }
     let by_phase = phases::split(plan);
-    let (step, expressions) = body::function(&by_phase, false, (&offsets, dialect))?;
+    let (step, expressions) = body::function(&by_phase, false, (&fields, dialect))?;
     let (mut helpers, groups) = (expressions.helpers, expressions.groups);
-    let (reference, expressions) = body::function(plan, true, (&offsets, dialect))?;
+    let (reference, expressions) = body::function(plan, true, (&fields, dialect))?;
     helpers.extend(expressions.helpers);
-    let sizes = sizes::sizes(plan, small, &offsets);
-    Ok(Functions { step, reference, helpers, groups, sizes })
+    let sizes = sizes::sizes(plan, small, &fields);
+    let padded = fields.padded;
+    Ok(Functions { step, reference, helpers, groups, sizes, padded })
+}
+
+/// Why a plan cannot be written yet.
+fn supported(plan: &PlanJson, dialect: &dyn Dialect) -> Result<()> {
+    if !dialect.has_pending_dims() {
+        structure::has_sums_only(plan)?;
+    }
+    structure::has_whole_layers(plan)
 }
 
 /// The block around a block whose layers are on stages.

@@ -48,6 +48,9 @@ impl Expressions<'_> {
         of: &[String],
     ) -> Result {
         let moved = Moved::of(step, of);
+        if let Some(call) = self.convolved(step, operation, moved.operand) {
+            return Ok(call);
+        }
         match operation {
             Operation::Rename { pairs } => Ok(self.renamed(&moved, pairs)),
             Operation::Reshape { groups } => Ok(self.reshaped(step, groups, moved.operand)),

@@ -8,6 +8,7 @@ use super::super::walk::stages::chunks;
 use super::expression::offset_name;
 use super::layout;
 use super::names::identifier;
+use super::padding::{self, padded_name};
 
 /// The field of the trip count of a block.
 pub(in crate::export) fn count_name(plan: &PlanJson, block: usize) -> String {
@@ -36,12 +37,22 @@ pub(in crate::export) fn block_field(plan: &PlanJson, block: usize, word: &str) 
     identifier(&words.join("_"))
 }
 
+/// What has a field only in some modules.
+pub(in crate::export) struct SizeFields {
+    /// Values that are made with another offset at small sizes.
+    pub(super) offsets: IndexSet<String>,
+    /// Dimensions whose blocks are padded.
+    pub(in crate::export) padded: IndexSet<String>,
+}
+
+impl SizeFields {
+    pub(super) fn of(plan: &PlanJson, small: &PlanJson) -> Self {
+        Self { offsets: offsets(plan, small), padded: padding::padded(plan, small) }
+    }
+}
+
 /// The sizes of the plan, and the small ones.
-pub(in crate::export) fn sizes(
-    plan: &PlanJson,
-    small: &PlanJson,
-    offsets: &IndexSet<String>,
-) -> String {
+pub(in crate::export) fn sizes(plan: &PlanJson, small: &PlanJson, of: &SizeFields) -> String {
     let mesh = |plan: &PlanJson| {
         let axes = plan.mesh.iter().map(|axis| format!("{:?}: {}", axis.axis, axis.size));
         axes.collect::<Vec<_>>().join(", ")
@@ -49,14 +60,14 @@ pub(in crate::export) fn sizes(
     let mut text = layout::line(0, &format!("MESH = {{{}}}", mesh(plan)));
     text += &layout::line(0, &format!("SMALL_MESH = {{{}}}", mesh(small)));
     text += "\n\nclass Sizes(NamedTuple):\n    \"\"\"The sizes of the plan.\"\"\"\n\n";
-    for [name, kind, size] in fields(plan, offsets) {
+    for [name, kind, size] in fields(plan, of) {
         text += &layout::line(4, &format!("{name}: {kind} = {size}"));
     }
-    if fields(plan, offsets).is_empty() {
+    if fields(plan, of).is_empty() {
         text += "    pass\n";
     }
     let small: Vec<String> =
-        fields(small, offsets).iter().map(|[name, _, size]| format!("{name}={size}")).collect();
+        fields(small, of).iter().map(|[name, _, size]| format!("{name}={size}")).collect();
     text + "\n\n# The smallest sizes that the plan's shardings divide.\n"
         + &layout::line(0, &format!("SMALL = Sizes({})", small.join(", ")))
 }
@@ -71,17 +82,19 @@ fn offset(step: &StepJson) -> Option<u64> {
 }
 
 /// Values that are made with another offset at small sizes.
-pub(super) fn offsets(plan: &PlanJson, small: &PlanJson) -> IndexSet<String> {
+fn offsets(plan: &PlanJson, small: &PlanJson) -> IndexSet<String> {
     let pairs = plan.steps.iter().zip(&small.steps);
     let moved = pairs.filter(|(a, b)| offset(a) != offset(b));
     moved.map(|(step, _)| step.value.clone()).collect()
 }
 
 /// Sizes of dimensions, trip counts, stages, and offsets: name, type and value.
-fn fields(plan: &PlanJson, offsets: &IndexSet<String>) -> Vec<[String; 3]> {
+fn fields(plan: &PlanJson, of: &SizeFields) -> Vec<[String; 3]> {
     let number = |name: String, size: u64| [name, "int".to_owned(), size.to_string()];
     let dims = plan.dims.iter().map(|dim| number(identifier(&dim.dim), dim.size));
     let forward = plan.blocks.iter().enumerate().filter(|(_, block)| block.reverses.is_none());
+    let padded = plan.dims.iter().filter(|dim| of.padded.contains(&dim.dim));
+    let padded = padded.map(|dim| number(padded_name(&dim.dim), dim.padded_size));
     let counts = forward.clone().map(|(id, block)| number(count_name(plan, id), block.count));
     let staged = forward.filter_map(|(id, block)| Some((id, block.pipeline.as_ref()?)));
     let staged = staged.flat_map(|(id, stages)| {
@@ -92,9 +105,9 @@ fn fields(plan: &PlanJson, offsets: &IndexSet<String>) -> Vec<[String; 3]> {
             [chunks, "tuple".to_owned(), chunks_text(stages)],
         ]
     });
-    let moved = plan.steps.iter().filter(|step| offsets.contains(&step.value));
+    let moved = plan.steps.iter().filter(|step| of.offsets.contains(&step.value));
     let moved = moved.filter_map(|step| Some(number(offset_name(&step.value), offset(step)?)));
-    dims.chain(counts).chain(staged).chain(moved).collect()
+    dims.chain(padded).chain(counts).chain(staged).chain(moved).collect()
 }
 
 /// `((0, 4), (1, 4))`: the stage and the number of layers of each chunk.

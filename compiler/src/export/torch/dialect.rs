@@ -40,6 +40,10 @@ const HELPERS: &[(&str, &str)] = &[
     ("update_rows", include_str!("helpers/update_rows.py")),
     ("pad", include_str!("helpers/pad.py")),
     ("sum_from", include_str!("helpers/sum_from.py")),
+    ("windows", include_str!("helpers/windows.py")),
+    ("overlap", include_str!("helpers/overlap.py")),
+    ("with_halo", include_str!("helpers/with_halo.py")),
+    ("added_halo", include_str!("helpers/added_halo.py")),
     ("top_k", include_str!("helpers/top_k.py")),
     ("route", include_str!("helpers/route.py")),
 ];
@@ -62,6 +66,10 @@ impl Dialect for Torch {
     }
 
     fn has_pending_dims(&self) -> bool {
+        false
+    }
+
+    fn has_padded_blocks(&self) -> bool {
         false
     }
 
@@ -105,6 +113,11 @@ impl Dialect for Torch {
         e.helper("roll");
         e.helper("permute");
         format!("roll({of}, {distance}, {dim}, {})", collectives::group(e, split))
+    }
+
+    fn group(&self, e: &mut Expressions<'_>, split: &[String]) -> String {
+        e.helper("permute");
+        collectives::group(e, split)
     }
 
     fn reduction<'n>(&self, name: &'n str) -> &'n str {

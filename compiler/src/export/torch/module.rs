@@ -10,7 +10,8 @@ use super::placements;
 
 /// The module of a plan.
 pub(super) fn module(plan: &PlanJson, small: &PlanJson) -> Result {
-    let Functions { step, reference, mut helpers, groups, sizes } = functions(plan, small, &Torch)?;
+    let Functions { step, reference, mut helpers, groups, sizes, .. } =
+        functions(plan, small, &Torch)?;
     let is_staged = plan.blocks.iter().any(|block| block.pipeline.is_some());
     if is_staged {
         helpers.insert("layer_slots");

@@ -60,6 +60,8 @@ pub(super) fn depends_on_places(step: &StepJson, rows: &IndexSet<String>) -> boo
         Operation::Mask { query, key, .. } => any(&[query, key]),
         Operation::Window { from, to, .. }
         | Operation::Pad { from, to, .. }
+        | Operation::Windows { from, to, .. }
+        | Operation::Overlap { from, to, .. }
         | Operation::Along { from, to, .. } => any(&[from, to]),
         Operation::Route { tokens, experts, capacity, .. } => any(&[tokens, experts, capacity]),
         Operation::Concat { from, to } => all(from) || any(&[to]),

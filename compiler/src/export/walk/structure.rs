@@ -33,6 +33,12 @@ pub(in crate::export) fn supported(plan: &PlanJson) -> Result<()> {
             return unsupported(&tensor.value, format!("the padded dimension `{}`", dim.dim));
         }
     }
+    has_sums_only(plan)?;
+    has_whole_layers(plan)
+}
+
+/// Whether arguments and outputs are pending as sums, not as maxima or minima.
+pub(in crate::export) fn has_sums_only(plan: &PlanJson) -> Result<()> {
     let leaving = plan.outputs.iter().map(|output| &output.tensor);
     let given = plan.values.iter().filter_map(|value| value.given.as_ref());
     for tensor in leaving.chain(given) {
@@ -40,6 +46,11 @@ pub(in crate::export) fn supported(plan: &PlanJson) -> Result<()> {
             return unsupported(&tensor.value, "an argument or output of partial maxima or minima");
         }
     }
+    Ok(())
+}
+
+/// Whether parameters of layers are given as they are, not as parts of a sum.
+pub(in crate::export) fn has_whole_layers(plan: &PlanJson) -> Result<()> {
     for value in plan.values.iter().filter(|value| value.block.is_some()) {
         if value.given.as_ref().is_some_and(|given| !given.unreduced.is_empty()) {
             return unsupported(&value.value, "a parameter of layers that is given in parts");
