@@ -80,6 +80,21 @@ pub const JAX_FORMATS: &[Format<Planned>] = &[
     },
 ];
 
+/// How a module for JAX has the plan's shardings.
+pub const JAX_STYLES: &[Format<Planned>] = &[
+    Format { name: "shard_map", about: "The plan's collectives, in its order", write: jax_module },
+    Format {
+        name: "explicit",
+        about: "Shardings in the types of complete arrays (`jax.sharding.AxisType.Explicit`)",
+        write: |planned| python_module(planned, "JAX", jax::explicit),
+    },
+    Format {
+        name: "constraints",
+        about: "`with_sharding_constraint` around each statement, for XLA's partitioner",
+        write: |planned| python_module(planned, "JAX", jax::constraints),
+    },
+];
+
 /// The largest mesh on which an exported module compares itself with the unsharded program.
 const SMALL_DEVICES: u64 = 16;
 

@@ -1,7 +1,7 @@
 //! `plan` and `cost`: arguments for the programs, the planning and the output.
 
 use clap::{Args, ValueEnum};
-use shardwise::export::{EXPORTS, FORMATS, Format, JAX_FORMATS};
+use shardwise::export::{EXPORTS, FORMATS, Format, JAX_FORMATS, JAX_STYLES};
 use shardwise::inference::RequestedPhase;
 use shardwise::{Pass, Planned};
 
@@ -84,6 +84,9 @@ pub(crate) struct ExportArgs {
     /// What is written for JAX.
     #[arg(long, value_parser = format_of(JAX_FORMATS), default_value = JAX_FORMATS[0].name)]
     pub(crate) format: &'static Format<Planned>,
+    /// How a module for JAX has the plan's shardings.
+    #[arg(long, value_parser = format_of(JAX_STYLES), default_value = JAX_STYLES[0].name)]
+    pub(crate) style: &'static Format<Planned>,
     /// Write to a file, completely or not at all, instead of to standard output.
     #[arg(short, long, value_name = "OUTPUT")]
     pub(crate) output: Option<String>,

@@ -1,7 +1,7 @@
 //! `export`: writes plans as programs of other frameworks.
 
 use shardwise::Planned;
-use shardwise::export::JAX_FORMATS;
+use shardwise::export::{JAX_FORMATS, JAX_STYLES};
 
 use super::planning::for_each_plan;
 use crate::args::plan::ExportArgs;
@@ -10,16 +10,7 @@ use crate::output::{Output, write_file};
 
 pub(super) fn export(args: &ExportArgs, output: &mut Output) -> Result {
     let programs = &args.programs;
-    let default = JAX_FORMATS[0].name;
-    let write = match args.framework.name {
-        "jax" => args.format.write,
-        other if args.format.name != default => {
-            let format = args.format.name;
-            let text = format!("--format {format} is for `export jax`; `{other}` has {default}");
-            return Err(Error::usage(text));
-        }
-        _ => args.framework.write,
-    };
+    let write = writer(args)?;
     let written = |planned: &Planned| write(planned).map_err(Error::input);
     let Some(path) = &args.output else {
         return for_each_plan(programs, output, |planned, output| output.print(&written(planned)?));
@@ -33,4 +24,25 @@ pub(super) fn export(args: &ExportArgs, output: &mut Output) -> Result {
         Ok(())
     })?;
     text.map_or(Ok(()), |text| write_file(path, &text))
+}
+
+/// What writes a plan: options of JAX are for JAX alone, and a style is that of a module.
+fn writer(args: &ExportArgs) -> Result<fn(&Planned) -> std::result::Result<String, String>> {
+    let (format, style) = (args.format.name, args.style.name);
+    let [module, shard_map] = [JAX_FORMATS[0].name, JAX_STYLES[0].name];
+    match args.framework.name {
+        "jax" if format == module => Ok(args.style.write),
+        "jax" if style == shard_map => Ok(args.format.write),
+        "jax" => {
+            Err(Error::usage(format!("--style {style} is of a module, not of --format {format}")))
+        }
+        other if format != module => {
+            let text = format!("--format {format} is for `export jax`; `{other}` has {module}");
+            Err(Error::usage(text))
+        }
+        other if style != shard_map => {
+            Err(Error::usage(format!("--style {style} is for `export jax`, not for `{other}`")))
+        }
+        _ => Ok(args.framework.write),
+    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use shardwise::Strategy;
-use shardwise::export::{EXPORTS, Format};
+use shardwise::export::{EXPORTS, Format, JAX_STYLES};
 use shardwise::{Planned, codes};
 
 use crate::cases::{Case, DEVICES, assert_equal, cases};
@@ -42,6 +42,55 @@ fn run(folder: &str, strategy: Strategy) -> usize {
     script.arg(root().join("cli/python/run_jax.py"));
     assert_equal(&mut script, &paths, "jax==0.10.2");
     paths.len()
+}
+
+/// Runs the programs in a folder in a style that leaves collectives to XLA's partitioner; how many
+/// there are. What cannot be written so must say so with a code.
+fn run_style(folder: &str, style: &Format<Planned>) -> usize {
+    let scratch = empty_folder(&format!("jax-{folder}-{}", style.name));
+    let write = |case: &Case| {
+        let module = match (style.write)(&case.planned) {
+            Ok(module) => module,
+            Err(why) => {
+                assert!(why.contains(codes::tool::NOT_EXPORTED), "{}: {why}", case.name);
+                return None;
+            }
+        };
+        let path = case.write(&scratch);
+        std::fs::write(path.with_extension("py"), module).expect("a file can be written");
+        Some(path)
+    };
+    let paths: Vec<PathBuf> = cases(folder, Strategy::Search).iter().filter_map(write).collect();
+    let mut script = python();
+    script.arg(root().join("cli/python/run_jax.py"));
+    assert_equal(&mut script, &paths, "jax==0.10.2");
+    paths.len()
+}
+
+#[test]
+fn shardings_as_types_and_as_constraints_compute_what_programs_mean() {
+    for style in JAX_STYLES.iter().filter(|style| style.name != "shard_map") {
+        let folders = ["layers", "scans", "microbatches", "operations", "attention"];
+        let ran: usize = folders.iter().map(|folder| run_style(folder, style)).sum();
+        assert!(ran > 30, "{}: {ran}", style.name);
+    }
+}
+
+#[test]
+fn styles_are_those_of_modules_for_jax() {
+    let refused = |options: &[&str]| {
+        let output = Command::new(SHARDWISE)
+            .arg("export")
+            .args(options)
+            .args(["--style", "explicit"])
+            .arg(root().join("tests/programs/mlp-2d.shard"))
+            .output()
+            .expect("shardwise starts");
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+        text(&output.stderr)
+    };
+    assert!(refused(&["torch"]).contains("for `export jax`"));
+    assert!(refused(&["jax", "--format", "specs"]).contains("not of --format specs"));
 }
 
 #[test]

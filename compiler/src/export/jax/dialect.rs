@@ -3,15 +3,18 @@
 use super::super::json::{Operation, StepJson};
 use super::super::python::body::Writer;
 use super::super::python::collectives::axes;
-use super::super::python::dialect::Dialect;
+use super::super::python::dialect::{Dialect, View, Written};
 use super::super::python::expression::Expressions;
 use super::super::python::layout::tuple;
 use super::super::python::loops::Iterated;
 use super::super::walk::{Result, unsupported};
+use super::styles::{self, Style};
 use super::{collectives, loops};
 
-/// JAX.
-pub(super) struct Jax;
+/// JAX, in one of its styles.
+pub(super) struct Jax {
+    pub(super) style: Style,
+}
 
 /// Helper functions, in the order in which they are written.
 const HELPERS: &[(&str, &str)] = &[
@@ -47,6 +50,14 @@ const HELPERS: &[(&str, &str)] = &[
 ];
 
 impl Dialect for Jax {
+    fn view(&self) -> View {
+        if self.style == Style::ShardMap { View::Blocks } else { View::Sharded }
+    }
+
+    fn annotated(&self, e: &mut Expressions<'_>, of: &Written<'_>, text: String) -> String {
+        styles::annotated(self.style, e, of, text)
+    }
+
     fn framework(&self) -> &'static str {
         "jax"
     }
@@ -64,11 +75,11 @@ impl Dialect for Jax {
     }
 
     fn has_pending_dims(&self) -> bool {
-        true
+        self.style == Style::ShardMap
     }
 
     fn has_padded_blocks(&self) -> bool {
-        true
+        self.style == Style::ShardMap
     }
 
     fn dtype(&self, name: &str) -> Result {

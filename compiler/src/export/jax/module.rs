@@ -10,27 +10,32 @@ use super::super::python::padding;
 use super::super::walk::Result;
 use super::super::walk::structure::loops;
 use super::dialect::{Jax, jax_dtype};
+use super::styles::Style;
 
-/// The module of a plan.
-pub(super) fn module(plan: &PlanJson, small: &PlanJson) -> Result {
+/// The module of a plan in a style.
+pub(super) fn module(plan: &PlanJson, small: &PlanJson, style: Style) -> Result {
+    let jax = Jax { style };
     let Functions { step, reference, mut helpers, sizes, padded, .. } =
-        functions(plan, small, &Jax)?;
+        functions(plan, small, &jax)?;
     let is_staged = plan.blocks.iter().any(|block| block.pipeline.is_some());
     if is_staged {
         helpers.insert("layer_slots");
     }
     helpers.insert("dtype");
-    let mut text = head(plan);
+    let complete = complete(plan);
+    let shown = if style == Style::ShardMap { plan } else { &complete };
+    let mut text = head(plan, style);
     text += &sizes;
-    text += &specs(plan);
-    text += &reductions(plan);
+    text += &specs(shown);
+    text += &reductions(shown);
     text += &padded_places(plan, &padded);
-    text += &helper_text(&helpers, &Jax);
-    text += "\n\ndef device_step(n, given):\n";
-    text += "    \"\"\"What each device runs, on its blocks of the arrays.\"\"\"\n";
+    text += &helper_text(&helpers, &jax);
+    text += &step_head(style);
     text += &step;
-    text += include_str!("helpers/sharded_step.py");
-    text += if is_staged {
+    text += sharded_step(style);
+    text += if style != Style::ShardMap {
+        include_str!("helpers/placed_typed.py")
+    } else if is_staged {
         include_str!("helpers/placed_staged.py")
     } else if padded.is_empty() {
         include_str!("helpers/placed.py")
@@ -44,23 +49,69 @@ pub(super) fn module(plan: &PlanJson, small: &PlanJson) -> Result {
     Ok(text)
 }
 
-fn head(plan: &PlanJson) -> String {
+/// The plan with arguments and outputs that are complete, where it has them in parts.
+fn complete(plan: &PlanJson) -> PlanJson {
+    let mut plan = plan.clone();
+    let given = plan.values.iter_mut().filter_map(|value| value.given.as_mut());
+    for of in given.chain(plan.outputs.iter_mut().map(|output| &mut output.tensor)) {
+        of.unreduced.clear();
+        of.reduction = None;
+    }
+    plan
+}
+
+/// What surrounds the function of a plan in a style: what the module says about collectives, and
+/// what else it imports.
+fn about(style: Style) -> [&'static str; 2] {
+    match style {
+        Style::ShardMap => [
+            "The collectives of `device_step` are those of the plan, in its order. Comments are its\n\
+             types: `x[B_X, D] {U_Y}` is split over X along B, and a sum over Y is pending.",
+            "from jax import lax\nfrom jax.sharding import NamedSharding\n",
+        ],
+        Style::Explicit => [
+            "Arrays have the plan's shardings in their types; comments are the plan's types. XLA's\n\
+             partitioner inserts the collectives: they may be others than the plan's.",
+            "from jax import lax\n\
+             from jax.sharding import AxisType, Mesh, NamedSharding, auto_axes, reshard\n",
+        ],
+        Style::Constraints => [
+            "Statements have the plan's shardings as constraints; comments are the plan's types. XLA's\n\
+             partitioner inserts the collectives: they may be others than the plan's.",
+            "from jax import lax\nfrom jax.sharding import AxisType, Mesh, NamedSharding\n",
+        ],
+    }
+}
+
+fn head(plan: &PlanJson, style: Style) -> String {
     let mesh: Vec<String> =
         plan.mesh.iter().map(|axis| format!("{}={}", axis.axis, axis.size)).collect();
+    let (program, mesh) = (&plan.program, mesh.join(", "));
+    let [collectives, imports] = about(style);
     format!(
-        "\"\"\"{}: a plan of shardwise, on a mesh of {}.\n\n\
+        "\"\"\"{program}: a plan of shardwise, on a mesh of {mesh}.\n\n\
          Run it to compare the plan with the unsharded program on small data:\n\n    \
-         python {}.py\n\n\
-         The collectives of `device_step` are those of the plan, in its order. Comments are its\n\
-         types: `x[B_X, D] {{U_Y}}` is split over X along B, and a sum over Y is pending.\n\
+         python {program}.py\n\n{collectives}\n\
          \"\"\"\n\nimport math\nfrom functools import partial\nfrom typing import NamedTuple\n\n\
-         import jax\nimport jax.numpy as jnp\nimport numpy as np\nfrom jax import lax\n\
-         from jax.sharding import NamedSharding\n\
-         from jax.sharding import PartitionSpec as P\n\n",
-        plan.program,
-        mesh.join(", "),
-        plan.program
+         import jax\nimport jax.numpy as jnp\nimport numpy as np\n{imports}\
+         from jax.sharding import PartitionSpec as P\n\n"
     )
+}
+
+fn step_head(style: Style) -> String {
+    let (name, about) = match style {
+        Style::ShardMap => ("device_step", "What each device runs, on its blocks of the arrays."),
+        _ => ("global_step", "The program on complete arrays in the plan's shardings."),
+    };
+    format!("\n\ndef {name}(n, given):\n    \"\"\"{about}\"\"\"\n")
+}
+
+fn sharded_step(style: Style) -> &'static str {
+    match style {
+        Style::ShardMap => include_str!("helpers/sharded_step.py"),
+        Style::Explicit => include_str!("helpers/step_explicit.py"),
+        Style::Constraints => include_str!("helpers/step_constraints.py"),
+    }
 }
 
 fn specs(plan: &PlanJson) -> String {
@@ -147,11 +198,23 @@ fn spec(plan: &PlanJson, value: &ValueJson, of: &TensorJson) -> String {
         None => "None".to_owned(),
     });
     let pending = of.unreduced.iter().map(|axis| format!("{axis:?}"));
-    let dims = of.dims.iter().map(|dim| match dim.axes.as_slice() {
+    trimmed(pending.chain(layers).chain(split(of)).collect())
+}
+
+/// The same of an array with unsharded dimensions before those of the plan; sums are complete.
+pub(super) fn spec_of(of: &TensorJson, leading: usize) -> String {
+    trimmed(vec!["None".to_owned(); leading].into_iter().chain(split(of)).collect())
+}
+
+/// The axes of each dimension.
+fn split(of: &TensorJson) -> impl Iterator<Item = String> {
+    of.dims.iter().map(|dim| match dim.axes.as_slice() {
         [] => "None".to_owned(),
         split => axes(split),
-    });
-    let mut parts: Vec<String> = pending.chain(layers).chain(dims).collect();
+    })
+}
+
+fn trimmed(mut parts: Vec<String>) -> String {
     while parts.last().is_some_and(|part| part == "None") {
         parts.pop();
     }

@@ -1,5 +1,6 @@
 //! Functions: the steps of a plan as assignments.
 
+use indexmap::IndexSet;
 
 use super::super::json::{Operation, PlanJson, StagesJson, StepJson, TensorJson, ValueJson};
 use super::super::walk::Result;
@@ -8,7 +9,7 @@ use super::super::walk::collectives::place_of;
 use super::super::walk::loops::Iterated;
 use super::super::walk::stages::Staged;
 use super::super::walk::target::{Count, Microbatches, Rows, Taken, Target};
-use super::dialect::Dialect;
+use super::dialect::{Dialect, View, Written};
 use super::expression::Expressions;
 use super::layout::{self, tuple};
 use super::loops::Entry;
@@ -28,17 +29,17 @@ pub(in crate::export) struct Writer<'p> {
 /// The body of a function, which takes arrays by name in `given`, and returns its outputs by name.
 pub(super) fn function<'p>(
     plan: &'p PlanJson,
-    whole: bool,
+    view: View,
     (fields, dialect): (&'p SizeFields, &'p dyn Dialect),
 ) -> Result<(String, Expressions<'p>)> {
     let writer = Writer {
         plan,
-        expressions: Expressions::new(plan, whole, fields, dialect),
+        expressions: Expressions::new(plan, view, fields, dialect),
         names: Names::reserving(dialect.helpers().iter().map(|(name, _)| *name)),
         text: String::new(),
         indent: 4,
     };
-    let (mut writer, outputs) = Walk::new(plan, whole, writer).run()?;
+    let (mut writer, outputs) = Walk::new(plan, view == View::Unsharded, writer).run()?;
     let mut outputs: Vec<String> =
         outputs.iter().map(|(of, array)| writer.output(of, array)).collect();
     outputs.dedup();
@@ -53,7 +54,7 @@ impl Writer<'_> {
 
     /// Whether an argument or output has a dimension for each pending axis.
     fn has_parts(&self, of: &TensorJson) -> bool {
-        let is_pending = !self.expressions.whole && !of.unreduced.is_empty();
+        let is_pending = self.expressions.view == View::Blocks && !of.unreduced.is_empty();
         is_pending && self.expressions.dialect.has_pending_dims()
     }
 
@@ -68,7 +69,7 @@ impl Writer<'_> {
 
     fn commented(&mut self, text: &str, comment: &str) {
         let (indent, line) = (self.indent, format!("{text}  # {comment}"));
-        if comment.is_empty() || self.expressions.whole {
+        if comment.is_empty() || self.expressions.view == View::Unsharded {
             self.line(indent, text);
         } else if line.chars().count() + indent <= layout::WIDTH {
             self.text += &format!("{}{line}\n", " ".repeat(indent));
@@ -100,10 +101,15 @@ impl Target for Writer<'_> {
     }
 
     fn local(&mut self, step: &StepJson, of: &[String]) -> Result {
-        self.expressions.local(step, of)
+        let text = self.expressions.local(step, of)?;
+        Ok(self.annotated(Some(step), of, (&step.result, 0), text))
     }
 
     fn collective(&mut self, step: &StepJson, operation: &Operation, of: &String) -> Result {
+        if self.expressions.view != View::Blocks {
+            let operand = std::slice::from_ref(of);
+            return Ok(self.annotated(Some(step), operand, (&step.result, 0), of.clone()));
+        }
         let expressions = &mut self.expressions;
         let dialect = expressions.dialect;
         let of = expressions.padded_before(step, of);
@@ -115,20 +121,13 @@ impl Target for Writer<'_> {
         self.expressions.helper("joined");
         let operand = &step.operands[0];
         let call = format!("joined({of}, {})", place_of(operand, from));
-        self.renamed(step, &call, (from, to))
+        let text = self.renamed(step, &call, (from, to));
+        self.annotated(Some(step), std::slice::from_ref(of), (&step.result, 0), text)
     }
 
     fn stacked(&mut self, step: &StepJson, of: &String, from: Option<&str>, to: &str) -> String {
-        let operand = &step.operands[0];
-        let Some(from) = from else {
-            let dims = operand.dims.iter().map(|dim| dim.dim.as_str());
-            let dims: Vec<&str> = std::iter::once(to).chain(dims).collect();
-            let order = super::expression::names(&step.result);
-            return self.expressions.aligned(of, &dims, &order);
-        };
-        self.expressions.helper("stacked");
-        let call = format!("stacked({of}, {})", place_of(operand, from));
-        self.renamed(step, &call, (from, to))
+        let text = self.side_by_side(step, of, (from, to));
+        self.annotated(Some(step), std::slice::from_ref(of), (&step.result, 0), text)
     }
 
     fn assigned(
@@ -138,6 +137,12 @@ impl Target for Writer<'_> {
         old: Option<String>,
         is_first: bool,
     ) -> String {
+        let is_left = matches!(step.operation, Some(Operation::Last | Operation::Total));
+        let variables = [made.clone()];
+        let made = match is_left {
+            true => self.annotated(Some(step), &variables, (&step.result, 0), made),
+            false => made,
+        };
         let name = old.unwrap_or_else(|| {
             let suffix = match step.operation {
                 _ if is_first => "",
@@ -159,7 +164,8 @@ impl Target for Writer<'_> {
         shape.extend(self.expressions.shape(of));
         let dtype = self.expressions.dtype_of(&of.value).to_owned();
         let dtype = self.expressions.dtype(&dtype)?;
-        Ok(format!("{}.zeros({}, dtype={dtype})", self.expressions.np(), tuple(&shape)))
+        let text = format!("{}.zeros({}, dtype={dtype})", self.expressions.np(), tuple(&shape));
+        Ok(self.annotated(None, &[], (of, first.len()), text))
     }
 
     fn plus(&mut self, a: &String, b: &String) -> String {
@@ -178,16 +184,9 @@ impl Target for Writer<'_> {
         self.names.fresh_through_loops(name)
     }
 
-    fn rows(&mut self, of: &String, place: usize, rows: Rows, block: usize) -> String {
-        let helper = match rows {
-            Rows::Microbatch => "microbatches",
-            Rows::Chunk => "chunks",
-            Rows::Element => {
-                return format!("{}.moveaxis({of}, {place}, 0)", self.expressions.np());
-            }
-        };
-        self.expressions.helper(helper);
-        format!("{helper}({of}, n.{}, {place})", count_name(self.plan, block))
+    fn rows(&mut self, step: &StepJson, of: &String, at: (usize, Rows), block: usize) -> String {
+        let text = self.parts(of, at, block);
+        self.annotated(Some(step), std::slice::from_ref(of), (&step.result, 1), text)
     }
 
     fn microbatches(&mut self, of: &String, rows: &Microbatches<'_>) -> String {
@@ -244,6 +243,54 @@ impl Target for Writer<'_> {
 }
 
 impl Writer<'_> {
+    /// An array in its planned sharding, where arrays are complete; `leading` dimensions come
+    /// before those of the plan.
+    fn annotated(
+        &mut self,
+        step: Option<&StepJson>,
+        variables: &[String],
+        (of, leading): (&TensorJson, usize),
+        text: String,
+    ) -> String {
+        if self.expressions.view != View::Sharded {
+            return text;
+        }
+        let dialect = self.expressions.dialect;
+        dialect.annotated(&mut self.expressions, &Written { step, variables, of, leading }, text)
+    }
+
+    /// The values of all steps of a scan.
+    fn side_by_side(
+        &mut self,
+        step: &StepJson,
+        of: &String,
+        (from, to): (Option<&str>, &str),
+    ) -> String {
+        let operand = &step.operands[0];
+        let Some(from) = from else {
+            let dims = operand.dims.iter().map(|dim| dim.dim.as_str());
+            let dims: Vec<&str> = std::iter::once(to).chain(dims).collect();
+            let order = super::expression::names(&step.result);
+            return self.expressions.aligned(of, &dims, &order);
+        };
+        self.expressions.helper("stacked");
+        let call = format!("stacked({of}, {})", place_of(operand, from));
+        self.renamed(step, &call, (from, to))
+    }
+
+    /// The rows that the iterations of a loop read, along a first dimension.
+    fn parts(&mut self, of: &str, (place, rows): (usize, Rows), block: usize) -> String {
+        let helper = match rows {
+            Rows::Microbatch => "microbatches",
+            Rows::Chunk => "chunks",
+            Rows::Element => {
+                return format!("{}.moveaxis({of}, {place}, 0)", self.expressions.np());
+            }
+        };
+        self.expressions.helper(helper);
+        format!("{helper}({of}, n.{}, {place})", count_name(self.plan, block))
+    }
+
     /// An array of a step's operand, one dimension of which has another name.
     fn renamed(&self, step: &StepJson, text: &str, (from, to): (&str, &str)) -> String {
         let name = |dim| if dim == from { to } else { dim };

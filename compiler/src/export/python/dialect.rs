@@ -1,15 +1,48 @@
 //! What frameworks say in their own words.
 
-use super::super::json::{Operation, StepJson};
+use super::super::json::{Operation, StepJson, TensorJson};
 use super::super::walk::Result;
 use super::body::Writer;
 use super::expression::Expressions;
 use super::loops::Iterated;
 
+/// How a function sees arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::export) enum View {
+    /// The blocks of one device.
+    Blocks,
+    /// Complete arrays, with the planned sharding of each as an annotation.
+    Sharded,
+    /// Complete arrays of the unsharded program.
+    Unsharded,
+}
+
+/// An array that has been written.
+pub(in crate::export) struct Written<'w> {
+    /// The step that makes it, unless a loop does.
+    pub(in crate::export) step: Option<&'w StepJson>,
+    /// The variables that it is made from.
+    pub(in crate::export) variables: &'w [String],
+    /// Its planned sharding.
+    pub(in crate::export) of: &'w TensorJson,
+    /// How many unsharded dimensions come before those of the plan.
+    pub(in crate::export) leading: usize,
+}
+
 /// A framework: how its operations, collectives and loops are written.
 ///
 /// Texts that are given are variables or calls, so that they need no brackets.
 pub(in crate::export) trait Dialect {
+    /// How the function that the plan is written as sees arrays.
+    fn view(&self) -> View {
+        View::Blocks
+    }
+
+    /// A complete array in its planned sharding.
+    fn annotated(&self, _: &mut Expressions<'_>, _: &Written<'_>, text: String) -> String {
+        text
+    }
+
     /// The module that has `vmap`.
     fn framework(&self) -> &'static str;
 

@@ -6,7 +6,7 @@ use shardwise_ir::dtype::DType;
 use super::super::json::{Argument, Operation, PlanJson, StepJson, TensorJson};
 use super::super::walk::collectives::place_of;
 use super::super::walk::{Result, unsupported};
-use super::dialect::Dialect;
+use super::dialect::{Dialect, View};
 use super::layout::tuple;
 use super::names::identifier;
 use super::padding::padded_name;
@@ -15,9 +15,8 @@ use super::sizes::SizeFields;
 /// Writes expressions, and notes the helper functions that they call.
 pub(in crate::export) struct Expressions<'p> {
     pub(in crate::export) dialect: &'p dyn Dialect,
-    pub(super) plan: &'p PlanJson,
-    /// Whether all devices are one.
-    pub(super) whole: bool,
+    pub(in crate::export) plan: &'p PlanJson,
+    pub(super) view: View,
     pub(in crate::export) helpers: IndexSet<&'static str>,
     /// The lists of axes that collectives run over together.
     pub(in crate::export) groups: IndexSet<Vec<String>>,
@@ -38,13 +37,13 @@ pub(in crate::export) fn names(of: &TensorJson) -> Vec<&str> {
 impl<'p> Expressions<'p> {
     pub(super) fn new(
         plan: &'p PlanJson,
-        whole: bool,
+        view: View,
         fields: &'p SizeFields,
         dialect: &'p dyn Dialect,
     ) -> Self {
         let (helpers, groups) = (IndexSet::new(), IndexSet::new());
         let SizeFields { offsets, padded } = fields;
-        Self { dialect, plan, whole, helpers, groups, offsets, padded, rows: None }
+        Self { dialect, plan, view, helpers, groups, offsets, padded, rows: None }
     }
 }
 
@@ -79,7 +78,7 @@ impl Expressions<'_> {
     }
 
     pub(super) fn is_whole(&self, axes: &[String]) -> bool {
-        self.whole || axes.is_empty()
+        self.view != View::Blocks || axes.is_empty()
     }
 
     /// The length of a device's block along a dimension.

@@ -6,7 +6,7 @@ use super::super::json::{PlanJson, ValueJson};
 use super::super::walk::structure::{self, loops};
 use super::super::walk::{Result, phases, unsupported};
 use super::body;
-use super::dialect::Dialect;
+use super::dialect::{Dialect, View};
 use super::layout;
 use super::names::identifier;
 use super::padding;
@@ -41,10 +41,15 @@ pub(in crate::export) fn functions(
     } else if let Some(dim) = fields.padded.first() {
         return unsupported("", format!("the padded dimension `{dim}`"));
     }
+    let view = dialect.view();
+    let staged = plan.blocks.iter().find(|block| block.pipeline.is_some());
+    if let Some(block) = staged.filter(|_| view == View::Sharded) {
+        return unsupported(&block.name, "a pipeline that XLA's partitioner is to run");
+    }
     let by_phase = phases::split(plan);
-    let (step, expressions) = body::function(&by_phase, false, (&fields, dialect))?;
+    let (step, expressions) = body::function(&by_phase, view, (&fields, dialect))?;
     let (mut helpers, groups) = (expressions.helpers, expressions.groups);
-    let (reference, expressions) = body::function(plan, true, (&fields, dialect))?;
+    let (reference, expressions) = body::function(plan, View::Unsharded, (&fields, dialect))?;
     helpers.extend(expressions.helpers);
     let sizes = sizes::sizes(plan, small, &fields);
     let padded = fields.padded;

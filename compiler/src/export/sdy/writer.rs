@@ -260,7 +260,13 @@ impl Target for Writer<'_> {
         self.builder.declared(name, &shape, own.dtype)
     }
 
-    fn rows(&mut self, of: &Array, place: usize, rows: Rows, block: usize) -> Array {
+    fn rows(
+        &mut self,
+        _: &StepJson,
+        of: &Array,
+        (place, rows): (usize, Rows),
+        block: usize,
+    ) -> Array {
         let count = self.plan.blocks[block].count;
         match rows {
             Rows::Microbatch => self.split_rows(of, count, place),

@@ -29,7 +29,7 @@ impl<T: Target> Walk<'_, T> {
             let of = &step.operands[0];
             let all = self.variable(of)?;
             let block = self.flow.loops[number].block;
-            let parts = self.target.rows(&all, place_of(of, from), rows, block);
+            let parts = self.target.rows(step, &all, (place_of(of, from), rows), block);
             let names = of.dims.iter().map(|dim| dim.dim.as_str());
             let part = |dim| if dim == *from { to.map(String::as_str) } else { Some(dim) };
             let order = step.result.dims.iter().map(|dim| dim.dim.as_str());

@@ -121,8 +121,14 @@ pub(in crate::export) trait Target: Sized {
     /// loop.
     fn named_all(&mut self, own: &Self::Array, name: &str, first: &[Count]) -> Self::Array;
 
-    /// The rows that each iteration of a loop reads, along a first dimension.
-    fn rows(&mut self, of: &Self::Array, place: usize, rows: Rows, block: usize) -> Self::Array;
+    /// The rows along a dimension that each iteration of a loop reads, along a first dimension.
+    fn rows(
+        &mut self,
+        step: &StepJson,
+        of: &Self::Array,
+        at: (usize, Rows),
+        block: usize,
+    ) -> Self::Array;
 
     /// The microbatches of a pipeline along a first dimension, or along the second one of an array
     /// of layers.
