@@ -100,8 +100,9 @@ impl Output {
 }
 
 /// Writes a file, completely or not at all.
-pub(crate) fn write_file(path: &str, text: &str) -> Result {
-    shardwise::build::write(Path::new(path), text).map_err(|error| Error::unwritable(path, &error))
+pub(crate) fn write_file(path: &str, content: impl AsRef<[u8]>) -> Result {
+    shardwise::build::write(Path::new(path), content)
+        .map_err(|error| Error::unwritable(path, &error))
 }
 
 /// A diagnostic as it is drawn for terminals, without the end of its last line.

@@ -1,5 +1,7 @@
 //! Plans in the formats of other tools, one file each, and the table of formats.
 
+mod chakra;
+mod devices;
 pub(crate) mod dot;
 mod drawing;
 mod jax;
@@ -19,6 +21,7 @@ use crate::report;
 use json::PlanJson;
 
 pub use crate::display::Format;
+pub use chakra::Traces;
 
 /// The formats of plans.
 pub const FORMATS: &[Format<Planned>] = &[
@@ -67,6 +70,11 @@ pub const EXPORTS: &[Format<Planned>] = &[
         name: "sdy",
         about: "StableHLO text: the plan's collectives in an `sdy.manual_computation`",
         write: sdy_module,
+    },
+    Format {
+        name: "chakra",
+        about: "Execution traces of MLCommons Chakra, one for each rank, for ASTRA-sim",
+        write: |_| Err("traces are one file for each rank: `Planned::chakra` has them".to_owned()),
     },
 ];
 
@@ -143,6 +151,15 @@ impl Planned {
     /// What keeps it from being drawn.
     pub fn drawing(&self) -> Result<String, String> {
         drawing::svg(self)
+    }
+
+    /// Execution traces of MLCommons Chakra, one for each rank.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be written, with a code.
+    pub fn chakra(&self) -> Result<Traces, String> {
+        Traces::of(self).map_err(|of| not_exported(&of, "Chakra"))
     }
 
     /// The schedule as a Chrome trace.

@@ -87,7 +87,8 @@ pub(crate) struct ExportArgs {
     /// How a module for JAX has the plan's shardings.
     #[arg(long, value_parser = format_of(JAX_STYLES), default_value = JAX_STYLES[0].name)]
     pub(crate) style: &'static Format<Planned>,
-    /// Write to a file, completely or not at all, instead of to standard output.
+    /// Write to a file, completely or not at all, instead of to standard output; of `chakra`, to
+    /// files in this folder.
     #[arg(short, long, value_name = "OUTPUT")]
     pub(crate) output: Option<String>,
     #[command(flatten)]

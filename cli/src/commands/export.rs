@@ -9,8 +9,11 @@ use crate::error::{Error, Result};
 use crate::output::{Output, write_file};
 
 pub(super) fn export(args: &ExportArgs, output: &mut Output) -> Result {
-    let programs = &args.programs;
     let write = writer(args)?;
+    if args.framework.name == "chakra" {
+        return traces(args, output);
+    }
+    let programs = &args.programs;
     let written = |planned: &Planned| write(planned).map_err(Error::input);
     let Some(path) = &args.output else {
         return for_each_plan(programs, output, |planned, output| output.print(&written(planned)?));
@@ -45,4 +48,23 @@ fn writer(args: &ExportArgs) -> Result<fn(&Planned) -> std::result::Result<Strin
         }
         _ => Ok(args.framework.write),
     }
+}
+
+/// Writes a trace for each rank, and the groups that these name, into a folder.
+fn traces(args: &ExportArgs, output: &mut Output) -> Result {
+    let Some(folder) = &args.output else {
+        return Err(Error::usage("traces are one file for each rank: give a folder with -o"));
+    };
+    if args.programs.files.len() > 1 {
+        return Err(Error::usage("-o takes one program; run the command once for each"));
+    }
+    for_each_plan(&args.programs, output, |planned, _| {
+        let traces = planned.chakra().map_err(Error::input)?;
+        std::fs::create_dir_all(folder).map_err(|error| Error::unwritable(folder, &error))?;
+        let path = |ending: &str| format!("{folder}/{}.{ending}", planned.name);
+        for rank in 0..traces.ranks() {
+            write_file(&path(&format!("{rank}.et")), traces.trace(rank))?;
+        }
+        write_file(&path("groups.json"), traces.groups())
+    })
 }

@@ -14,14 +14,15 @@ use tempfile::Builder;
 /// An existing file keeps its permissions and, where the system lets this user give files away, its
 /// owner. A symbolic link stays one: the file that it points to is replaced. Other files (a device,
 /// a pipe) are written in place.
-pub fn write(path: &Path, text: &str) -> io::Result<()> {
+pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    let content = content.as_ref();
     match fs::canonicalize(path) {
-        Ok(file) if file.is_file() => replace(&file, text, Some(&fs::metadata(&file)?)),
+        Ok(file) if file.is_file() => replace(&file, content, Some(&fs::metadata(&file)?)),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
-            replace(path, text, None)
+            replace(path, content, None)
         }
         // A device, a pipe, or a link to nothing yet; a folder, which is an error.
-        _ => fs::write(path, text),
+        _ => fs::write(path, content),
     }
 }
 
@@ -33,14 +34,14 @@ pub fn write_if_changed(path: &Path, text: &str) -> io::Result<bool> {
     write(path, text).map(|()| true)
 }
 
-fn replace(path: &Path, text: &str, before: Option<&Metadata>) -> io::Result<()> {
+fn replace(path: &Path, content: &[u8], before: Option<&Metadata>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file = temporary(before.is_none()).tempfile_in(folder.unwrap_or(Path::new(".")))?;
     if let Some(before) = before {
         keep_owner(file.as_file(), before);
         file.as_file().set_permissions(before.permissions())?;
     }
-    file.write_all(text.as_bytes())?;
+    file.write_all(content)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }

@@ -25,7 +25,6 @@
 //! | `rearrange` | rearrangements of elements, functions along dimensions |
 //! | `windows` | windows of a dimension |
 //! | `collectives` | collectives |
-//! | `groups` | nothing: which devices communicate |
 //! | `loops` | loops |
 //! | `stages` | loops over the layers of pipelines |
 //! | `timetable` | nothing: which stage runs what when |
@@ -36,7 +35,6 @@ mod builder;
 mod collectives;
 mod einsum;
 mod functions;
-mod groups;
 mod indices;
 mod local;
 mod loops;

@@ -3,6 +3,7 @@
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::dtype::DType;
 
+use super::super::devices::Devices;
 use super::super::json::{Operation, PlanJson, StagesJson, StepJson, TensorJson, ValueJson};
 use super::super::walk::loops::Iterated;
 use super::super::walk::stages::Staged;
@@ -11,7 +12,6 @@ use super::super::walk::target::{Count, Microbatches, Rows, Taken, Target};
 use super::super::walk::{Result, unsupported};
 use super::array::Array;
 use super::builder::Builder;
-use super::groups::Devices;
 use super::loops::Entry;
 use super::timetable::slots;
 
