@@ -19,8 +19,8 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-from from_jax.importer import Options, import_function  # noqa: E402
-from from_jax.target import arguments, load, trace  # noqa: E402
+from importers.from_jax.importer import Options, import_function  # noqa: E402
+from importers.from_jax.target import arguments, load, trace  # noqa: E402
 
 MESH = "X=2, Y=2"
 # Numbers in a program are those of f32, the nearest ones in the function's float64.

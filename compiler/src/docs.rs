@@ -63,6 +63,7 @@ topics! {
     "lints": "checking programs: levels, fixes, formats",
     "import": "programs from Hugging Face configurations",
     "import-jax": "programs of functions in JAX, and what is imported",
+    "import-torch": "programs of models in PyTorch, and what is imported",
     "export": "plans as JSON and as JAX",
     "python": "the Python package",
     "build": "plans in build scripts and build tools",

@@ -12,6 +12,9 @@ pub(crate) enum ImportSource {
     Hf(HfArgs),
     /// Write the program of a function in JAX: `import jax models.py:forward --args 'f32[8, 128]'`.
     Jax(JaxArgs),
+    /// Write the program of a model in PyTorch: `import torch models.py:model --args
+    /// 'ids=int64[8, 128]'`.
+    Torch(TorchArgs),
 }
 
 /// `import hf`: the configuration, and what it leaves open.
@@ -56,24 +59,47 @@ Examples:
 
 `shardwise docs import-jax` says what is imported.";
 
-/// `import jax`: the function, its arguments, and what the program has besides.
+/// `import jax`: the function, and which of its arguments are weights.
 #[derive(Args, Debug)]
 #[command(after_help = JAX_EXAMPLE)]
 pub(crate) struct JaxArgs {
-    /// The file or module, and the function in it: `models.py:forward`.
-    #[arg(value_name = "MODULE:FUNCTION")]
+    #[command(flatten)]
+    pub(crate) function: FunctionArgs,
+    /// The arguments that are weights [default: those that are containers of arrays, or called so].
+    #[arg(long, value_name = "ARGUMENTS", value_delimiter = ',')]
+    pub(crate) params: Option<Vec<String>>,
+}
+
+/// What `import torch --help` prints below the options.
+const TORCH_EXAMPLE: &str = "\
+Examples:
+  shardwise import torch models.py:model --args 'ids=int64[B:8, T:128]'
+  shardwise import torch models.py:large --args 'int64[8, 4096]' --names wq=F,D -o large.shard
+
+`shardwise docs import-torch` says what is imported.";
+
+/// `import torch`: the model, or a function that makes it.
+#[derive(Args, Debug)]
+#[command(after_help = TORCH_EXAMPLE)]
+pub(crate) struct TorchArgs {
+    #[command(flatten)]
+    pub(crate) function: FunctionArgs,
+}
+
+/// A function or model in Python, its arguments, and what the program has besides.
+#[derive(Args, Debug)]
+pub(crate) struct FunctionArgs {
+    /// The file or module, and what is in it: `models.py:forward`.
+    #[arg(value_name = "MODULE:NAME")]
     pub(crate) target: String,
-    /// What stands in the call of the function, as in Python: names of the module, and shapes such
-    /// as `f32[8, 128]`, whose dimensions may have names, `int32[B:8, T:128]`.
+    /// What stands in the call, as in Python: names of the module, and shapes such as `f32[8, 128]`,
+    /// whose dimensions may have names, `int32[B:8, T:128]`.
     #[arg(long, value_name = "EXPRESSIONS", default_value = "")]
     pub(crate) args: String,
     /// Names of an argument's dimensions, or of its last ones; `_` is one without a name:
     /// --names wq=D,N,H.
     #[arg(long, value_name = "NAME=DIMS")]
     pub(crate) names: Vec<String>,
-    /// The arguments that are weights [default: those that are containers of arrays, or called so].
-    #[arg(long, value_name = "ARGUMENTS", value_delimiter = ',')]
-    pub(crate) params: Option<Vec<String>>,
     /// Mesh axes: X=8 or 'X=4 dcn,Y=8' [default: those of the function's shardings, or X=8].
     #[arg(long, value_name = "AXES")]
     pub(crate) mesh: Option<String>,

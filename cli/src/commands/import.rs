@@ -1,6 +1,6 @@
 //! `import`: writes programs from models of other tools.
 
-mod jax;
+mod python;
 
 use shardwise::import::hf::{self, Setting};
 
@@ -13,7 +13,8 @@ use crate::output::{Output, write_file};
 pub(super) fn import(source: &ImportSource, output: &mut Output) -> Result {
     match source {
         ImportSource::Hf(args) => from_hf(args, output),
-        ImportSource::Jax(args) => jax::from_jax(args, output),
+        ImportSource::Jax(args) => python::from_jax(args, output),
+        ImportSource::Torch(args) => python::from_torch(args, output),
     }
 }
 

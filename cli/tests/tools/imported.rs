@@ -8,9 +8,9 @@ use crate::common::{SHARDWISE, blocks, empty_folder, path_with_binary, root, run
 use crate::require;
 
 /// Whole models; each file has a function `forward`, and one that returns `example` arguments.
-const MODELS: [&str; 16] = [
+const MODELS: [&str; 17] = [
     "bert", "clip", "decode", "dlrm", "flax_gpt", "gemma2", "gpt2", "int8", "llama", "lora",
-    "mamba", "mixer", "mixtral", "mlp", "t5", "vit",
+    "mamba", "mixer", "mixtral", "mlp", "t5", "unet", "vit",
 ];
 
 fn folder() -> PathBuf {
@@ -78,7 +78,7 @@ fn imported_parts_compute_what_their_functions_compute() {
     let case = |name| written(&scratch, "parts", name, &format!("*CASES[\"{name}\"]"));
     let cases: Vec<String> =
         names.filter(|name| source.contains(&format!("\ndef {name}("))).map(case).collect();
-    assert!(cases.len() >= 38, "{}", cases.len());
+    assert!(cases.len() >= 45, "{}", cases.len());
     assert_equal(&scratch, &cases);
 }
 
@@ -143,7 +143,8 @@ fn names_roles_and_the_machine_are_those_that_are_given() {
 fn the_importer_is_typed() {
     require(&["mypy"]);
     let output = Command::new("mypy")
-        .args(["--strict", "--no-incremental", "cli/python/from_jax"])
+        .args(["--strict", "--no-incremental", "--config-file", "cli/pyproject.toml"])
+        .arg("cli/python/importers")
         .current_dir(root())
         .output()
         .expect("mypy starts");
@@ -152,11 +153,11 @@ fn the_importer_is_typed() {
 
 /// Functions of `mistakes.py`, their arguments, and what the error says.
 const MISTAKES: [(&str, &str, &[&str]); 13] = [
-    ("sorted_rows", "f32[8, 4]", &["mistakes.py:12: the primitive `sort`", "`jax.lax.top_k`"]),
+    ("sorted_rows", "f32[8, 4]", &["mistakes.py:12: a `sort` of several", "use `argsort`"]),
     ("truncated", "f32[8, 4]", &["mistakes.py:16: a conversion of floats", "`jnp.round"]),
     ("endless", "f32[8, 4]", &["mistakes.py:20: the primitive `while`", "`jax.lax.scan`"]),
     ("noisy", "f32[8, 4]", &["mistakes.py:24: the primitive `random_", "pass the numbers"]),
-    ("convolved", "f32[1, 8, 8, 3], f32[3, 3, 3, 4]", &["`conv_general_dilated`", "patches"]),
+    ("convolved", "f32[1, 8, 8, 3], f32[3, 3, 3, 4]", &["a convolution with dilation", "use one without"]),
     ("raising", "f32[8, 4]", &["mistakes.py:38: ", "ValueError: too cold"]),
     ("raising", "f32[8, 4], 1", &["do not fit `raising(x)`: too many"]),
     ("product", "f32[8, 4], f32[5, 8]", &["mistakes.py:42: ", "got (4,) and (5,)"]),

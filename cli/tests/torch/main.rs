@@ -7,8 +7,8 @@
 #[path = "../tools/cases.rs"]
 mod cases;
 #[path = "../common/mod.rs"]
-#[expect(dead_code, reason = "this suite runs no pages")]
 mod common;
+mod imported;
 
 use std::process::Command;
 

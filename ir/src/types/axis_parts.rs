@@ -97,13 +97,7 @@ impl AxisInParts {
         let each = self.whole.physical.iter().enumerate().filter_map(|(number, &physical)| {
             let joined = along(number);
             let links = joined.iter().map(|strand| strand.links(physical));
-            // Strands with a gap between them share their links: no faster than the slowest.
-            links.reduce(|all, more| PhysicalAxis {
-                size: all.size * more.size,
-                kind: AxisKind::Line,
-                bandwidth: all.bandwidth.min(more.bandwidth),
-                hop_s: all.hop_s + more.hop_s,
-            })
+            links.reduce(across_a_gap)
         });
         let physical: Vec<PhysicalAxis> = each.collect();
         if physical.is_empty() {
@@ -111,6 +105,17 @@ impl AxisInParts {
         }
         physical
     }
+}
+
+/// The links of two strands of one physical axis with a gap between them. They share what they
+/// cross, so that they are no faster than the slower; a switch is one hop away for both.
+fn across_a_gap(one: PhysicalAxis, other: PhysicalAxis) -> PhysicalAxis {
+    let (kind, hop_s) = match one.kind {
+        AxisKind::Ring | AxisKind::Line => (AxisKind::Line, one.hop_s + other.hop_s),
+        kind @ (AxisKind::Switch | AxisKind::Dcn) => (kind, one.hop_s.max(other.hop_s)),
+    };
+    let (size, bandwidth) = (one.size * other.size, one.bandwidth.min(other.bandwidth));
+    PhysicalAxis { size, kind, bandwidth, hop_s }
 }
 
 /// Strands of one physical axis, those that continue each other as one.
@@ -218,5 +223,8 @@ mod tests {
         let whole = axis(AxisKind::Switch, &[8]);
         let parts = AxisInParts::new(whole, &[4, 2], AxisId::new(0)).unwrap();
         assert_eq!(links(&parts, &[0]), ["switch 4 at 8 GB/s, 1 us"]);
+        let whole = axis(AxisKind::Switch, &[8]);
+        let parts = AxisInParts::new(whole, &[2, 2, 2], AxisId::new(0)).unwrap();
+        assert_eq!(links(&parts, &[0, 2]), ["switch 4 at 8 GB/s, 1 us"], "also with a gap");
     }
 }

@@ -231,6 +231,53 @@ def mapped_over(x, w):
     return jax.vmap(lambda row: row @ w)(x), jax.vmap(jax.nn.softmax)(x)
 
 
+def convolved(x, kernel, grouped, depthwise):
+    """Convolutions: by a stride with uneven padding, of groups, and of each channel in time."""
+    spaces = ("NHWC", "HWIO", "NHWC")
+    conv = jax.lax.conv_general_dilated
+    same = conv(x, kernel, (1, 1), "SAME", dimension_numbers=spaces)
+    halved = conv(same, grouped, (2, 2), "SAME", dimension_numbers=spaces, feature_group_count=2)
+    rows = halved.reshape(2, -1, 6)
+    times = ("NTC", "TIO", "NTC")
+    past = conv(rows, depthwise, (1,), [(3, 0)], dimension_numbers=times, feature_group_count=6)
+    return same, halved, past
+
+
+def pointwise(x, kernel):
+    """A convolution that only mixes channels, at every other place."""
+    numbers = ("NCHW", "OIHW", "NCHW")
+    return jax.lax.conv_general_dilated(x, kernel, (2, 2), "VALID", dimension_numbers=numbers)
+
+
+def scattered(x, rows, ids):
+    """Rows added up at indices: to others, and to nothing."""
+    return x.at[ids].add(rows), jax.ops.segment_sum(rows, ids, num_segments=4)
+
+
+def ordered(x):
+    return jnp.sort(x), jnp.argsort(x, axis=0)
+
+
+def chosen(x, w):
+    """A branch that is taken or not."""
+    return jax.lax.cond(x.sum() > 0, lambda x: x @ w, lambda x: x - 1.0, x)
+
+
+def last_rows(x, ids):
+    """A row of each element of a batch."""
+    return x[jnp.arange(x.shape[0]), ids]
+
+
+def banded(x):
+    """Masks that are captured: of a window, and numbers that do not begin with zero."""
+    length = x.shape[-1]
+    apart = np.arange(length)[:, None] - np.arange(length)
+    recent = jnp.asarray((apart >= 0) & (apart < 3))
+    ahead = jnp.asarray(apart <= 1)
+    masked = jnp.where(recent, x, -1e9)
+    return jax.nn.softmax(masked), jnp.where(ahead, x, 0.0), x + jnp.asarray(np.arange(3, 3 + length))
+
+
 CASES = {
     "square_matrix": (draw(6, 6),),
     "outer": (draw(3, 5),),
@@ -269,5 +316,12 @@ CASES = {
     "triangles": (draw(4, 4),),
     "whole_numbers": (np.arange(6, dtype=np.int32),),
     "gradient": (draw(6, 5), draw(4, 6)),
+    "convolved": (draw(2, 8, 8, 4), draw(3, 3, 4, 4), draw(3, 3, 2, 6), draw(4, 1, 6)),
+    "pointwise": (draw(2, 4, 6, 6), draw(5, 4, 1, 1)),
+    "scattered": (draw(4, 5), draw(6, 5, seed=1), ids(4, 6)),
+    "ordered": (draw(4, 6),),
+    "chosen": (draw(4, 4), draw(4, 4, seed=1)),
+    "last_rows": (draw(4, 6, 3), ids(6, 4)),
+    "banded": (draw(6, 6),),
     "mapped_over": (draw(3, 4), draw(4, 5)),
 }

@@ -133,10 +133,10 @@ def _select(build: Builder, equation: Equation, inputs: list[Array], dtype: str)
         return simpler
     if not which.shape:
         which = Array(which.node, (None,) * len(shape), shape)
-    return _chosen(build, [which, then, otherwise], shape, dtype)
+    return chosen(build, [which, then, otherwise], shape, dtype)
 
 
-def _chosen(build: Builder, arrays: list[Array], shape: tuple[int, ...], dtype: str) -> Array:
+def chosen(build: Builder, arrays: list[Array], shape: tuple[int, ...], dtype: str) -> Array:
     """`select`, whose second operand is an array: a number may be the last one only."""
     which, then, otherwise = arrays
     if then.node.is_number:
@@ -202,8 +202,8 @@ def _sign(build: Builder, equation: Equation, inputs: list[Array], dtype: str) -
     less = build.infix("<", x, zero, "bool")
     more = build.infix(">", x, zero, "bool")
     minus = build.constant(-1, x.shape, dtype)
-    inner = _chosen(build, [less, minus, zero], x.shape, dtype)
-    return _chosen(build, [more, one, inner], x.shape, dtype)
+    inner = chosen(build, [less, minus, zero], x.shape, dtype)
+    return chosen(build, [more, one, inner], x.shape, dtype)
 
 
 def _logical(build: Builder, equation: Equation, inputs: list[Array], dtype: str) -> Array:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from ..failure import Failure
 from .dims import Dim, same_dim
-from .failure import Failure
 from .graph import Array, Block, Carry, Node
 
 RESERVED = {
@@ -252,6 +252,11 @@ class Speller:
             found.append(f"{dim.name}={size}")
         return found
 
+    def declared(self) -> dict[str, str]:
+        """The names of arguments in the program, by those that they have in the function."""
+        nodes = [node for node in self._nodes(self.program) if node.kind == "declared"]
+        return {node.hint: node.text for node in nodes if node.hint is not None and node.text}
+
     # Names of values
 
     def _nodes(self, block: Block) -> list[Node]:
@@ -270,6 +275,9 @@ class Speller:
     def _name_nodes(self) -> None:
         for node, name in self.outputs.items():
             node.text = self.names.fresh(name)
+        for node in self._nodes(self.program):
+            if node.kind == "declared" and node in self.live:
+                node.text = self.names.fresh(node.hint or "t")
         self._name_in(self.program)
 
     def _name_in(self, block: Block) -> None:

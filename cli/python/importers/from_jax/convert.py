@@ -7,10 +7,10 @@ from typing import Any, Callable, Optional, Union
 
 import numpy as np
 
-from . import elementwise, lookups, loops, products, rearrange
+from ..failure import Failure
+from . import convolutions, elementwise, lookups, loops, products, rearrange
 from .builder import Builder
 from .dims import Dim
-from .failure import Failure
 from .flatten import Atom, Constant, Equation, Function, Var, reads
 from .graph import Array, Leaf, Node, Split
 
@@ -23,6 +23,7 @@ RULES: dict[str, Rule] = {
     "argmax": products.argmax,
     "broadcast_in_dim": rearrange.broadcast_in_dim,
     "concatenate": rearrange.concatenate,
+    "conv_general_dilated": convolutions.convolution,
     "cumsum": products.cumsum,
     "dot_general": products.product,
     "dynamic_slice": lookups.dynamic_slice,
@@ -32,7 +33,9 @@ RULES: dict[str, Rule] = {
     "iota": rearrange.iota,
     "pad": rearrange.pad,
     "reshape": rearrange.reshape,
+    "scatter-add": lookups.scatter_add,
     "slice": rearrange.slice_,
+    "sort": products.sort,
     "split": rearrange.split,
     "squeeze": rearrange.squeeze,
     "stack": rearrange.stack,
@@ -46,13 +49,10 @@ CONSTRAINTS = {"sharding_constraint": "sharding", "reshard": "dst_sharding"}
 
 # What to do about primitives that users meet.
 ADVICE = {
-    "conv_general_dilated": "cut the input into patches and multiply: `x.reshape(…) @ kernel`",
     "shard_map": "import the function without it, which says what the whole mesh computes",
     "pallas_call": "import the function that the kernel computes, in `jnp`",
     "while": "write a loop with a fixed number of steps: `jax.lax.scan` or `fori_loop`",
-    "cond": "compute both and choose with `jnp.where`",
-    "sort": "use `jax.lax.top_k`",
-    "scatter-add": "multiply by `jax.nn.one_hot(ids)`",
+    "cond": "a `switch` among more than two is not in the language: nest `lax.cond`",
     "scatter": "use `jnp.where`, or `jax.lax.dynamic_update_slice` for a cache",
     "random_seed": "draw outside of the function, and pass the numbers as an argument",
     "random_bits": "draw outside of the function, and pass the numbers as an argument",
@@ -158,21 +158,65 @@ class Converter:
         return counted if counted is not None else self._captured(value, array, dtype)
 
     def _counted(self, array: Any, dtype: str) -> Optional[Array]:
-        """0, 1, 2, … along an axis, or the mask of a triangle."""
+        """Consecutive numbers along an axis, or a mask that places before and after decide."""
         for axis, size in enumerate(array.shape):
             shape = [size if at == axis else 1 for at in range(array.ndim)]
-            if size > 1 and (array == np.arange(size).reshape(shape)).all():
+            first = array.reshape(-1)[0]
+            if size > 1 and (array == np.arange(size).reshape(shape) + first).all():
                 indices = self.build.iota(size)
                 axes = tuple(indices.axes[0] if at == axis else None for at in range(array.ndim))
-                return self.build.cast(Array(indices.node, axes, array.shape), dtype)
-        if array.ndim >= 2 and array.dtype == bool and array.shape[-1] > 1:
-            if (array == np.tri(*array.shape[-2:]).astype(bool)).all() and array.shape[-2] > 1:
-                rows, columns = (self.build.iota(size) for size in array.shape[-2:])
-                before = (None,) * (array.ndim - 2)
-                row = Array(rows.node, (*before, rows.axes[0], None), array.shape)
-                column = Array(columns.node, (*before, None, columns.axes[0]), array.shape)
-                return self.build.infix(">=", row, column, "bool")
-        return None
+                found = Array(indices.node, axes, array.shape)
+                if first != 0:
+                    found = self.build.infix("+", found, self.build.constant(first, (), "int32"))
+                return self.build.cast(found, dtype)
+        if array.ndim < 2 or min(array.shape[-2:]) == 1:
+            return None
+        return self._band(array) if array.dtype == bool else self._added_mask(array, dtype)
+
+    def _added_mask(self, array: Any, dtype: str) -> Optional[Array]:
+        """A mask that is added to scores: zero where they count, else a number far below."""
+        low = array.min()
+        if not ((array == 0) | (array == low)).all():
+            return None
+        mask = self._band(array == 0)
+        if mask is None:
+            return None
+        zero, far = (self.build.constant(it, array.shape, dtype) for it in (0, low))
+        return elementwise.chosen(self.build, [mask, zero, far], array.shape, dtype)
+
+    def _band(self, array: Any) -> Optional[Array]:
+        """A mask of the places whose distance is in a range: causal, also with a window."""
+        height, width = array.shape[-2:]
+        distance = np.arange(height)[:, None] - np.arange(width)
+        inside = distance[array.reshape(-1, height, width)[0]]
+        if not inside.size:
+            return None
+        least, most = int(inside.min()), int(inside.max())
+        if not (array == ((distance >= least) & (distance <= most))).all():
+            return None
+        rows, columns = (self._places(array, axis) for axis in (-2, -1))
+        bounds = []
+        if least == 0:
+            bounds.append(self.build.infix(">=", rows, columns, "bool"))
+        elif least > 1 - width:
+            bounds.append(self._at_distance(rows, columns, ">=", least))
+        if most < height - 1:
+            bounds.append(self._at_distance(rows, columns, "<=", most))
+        if len(bounds) != 2:
+            return bounds[0]
+        return self.build.elementwise("call", "select", [*bounds, bounds[0]], array.shape, "bool")
+
+    def _places(self, array: Any, axis: int) -> Array:
+        """The indices along an axis of a mask."""
+        indices = self.build.iota(array.shape[axis])
+        axes: list[Optional[Dim]] = [None] * array.ndim
+        axes[axis] = indices.axes[0]
+        return Array(indices.node, tuple(axes), array.shape)
+
+    def _at_distance(self, rows: Array, columns: Array, sign: str, distance: int) -> Array:
+        apart = self.build.infix("-", rows, columns)
+        bound = self.build.constant(distance, apart.shape, "int32")
+        return self.build.infix(sign, apart, bound, "bool")
 
     def _captured(self, value: Any, array: Any, dtype: str) -> Array:
         name = f"captured.{len(self.constants) + 1}"

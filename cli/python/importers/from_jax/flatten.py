@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
@@ -13,7 +13,7 @@ import numpy as np
 from jax._src import source_info_util
 from jax.extend.core import Literal
 
-from .failure import Source
+from ..failure import Source
 
 # The parameters in which primitives that call a function have it.
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
@@ -65,6 +65,12 @@ class Equation:
     body: Optional[Function] = None
 
 
+# A line of the user's, and the name that it assigns to.
+Place = tuple[Optional[Source], Optional[str]]
+# Where an equation of a jaxpr comes from.
+PlaceOf = Callable[[Any], Place]
+
+
 @dataclass
 class Function:
     """Equations between inputs and outputs."""
@@ -74,14 +80,23 @@ class Function:
     equations: list[Equation] = field(default_factory=list)
 
 
-def flatten(closed: Any) -> Function:
+def flatten(closed: Any, place_of: PlaceOf) -> Function:
     """A closed jaxpr with all calls inlined, without equations that nothing reads."""
     inputs = [_variable(var) for var in closed.jaxpr.invars]
     function = Function(inputs)
     consts = [_constant(value) for value in closed.consts]
-    function.outputs = _inline(closed.jaxpr, consts, list(inputs), function.equations, (None, None))
+    into = Inlined(function.equations, place_of)
+    function.outputs = _inline(closed.jaxpr, consts, list(inputs), into, (None, None))
     drop_unread(function)
     return function
+
+
+@dataclass
+class Inlined:
+    """The equations of a function and its calls, while they are collected."""
+
+    equations: list[Equation]
+    place_of: PlaceOf
 
 
 def _constant(value: Any) -> Constant:
@@ -96,8 +111,8 @@ def _inline(
     jaxpr: Any,
     consts: Sequence[Atom],
     arguments: Sequence[Atom],
-    into: list[Equation],
-    outer: tuple[Optional[Source], Optional[str]],
+    into: Inlined,
+    outer: Place,
 ) -> list[Atom]:
     """Appends the equations of a jaxpr; its outputs."""
     known: dict[Any, Atom] = {}
@@ -111,8 +126,11 @@ def _inline(
 
     for eqn in jaxpr.eqns:
         inputs = [atom(of) for of in eqn.invars]
-        place = _place(eqn)
+        place = into.place_of(eqn)
         source, hint = (place[0] or outer[0], place[1] or (outer[1] if place[0] is None else None))
+        if eqn.primitive.name == "cond" and len(eqn.params["branches"]) == 2:
+            known.update(zip(eqn.outvars, _chosen(eqn, inputs, into, (source, hint))))
+            continue
         called = _called(eqn)
         if called is not None:
             inner, inner_consts = called
@@ -125,9 +143,29 @@ def _inline(
         name = "logaddexp" if _is_logaddexp(eqn) else eqn.primitive.name
         equation = Equation(name, inputs, created, eqn.params, source, hint)
         if name == "scan":
-            equation.body = flatten(eqn.params["jaxpr"])
-        into.append(equation)
+            equation.body = flatten(eqn.params["jaxpr"], into.place_of)
+        into.equations.append(equation)
     return [atom(of) for of in jaxpr.outvars]
+
+
+def _chosen(eqn: Any, inputs: Sequence[Atom], into: Inlined, place: Place) -> list[Atom]:
+    """The results of a `cond`: those of both branches are computed, and one is selected."""
+    which, *operands = inputs
+    branches = []
+    for branch in eqn.params["branches"]:
+        consts = [_constant(value) for value in branch.consts]
+        branches.append(_inline(branch.jaxpr, consts, operands, into, place))
+    is_second = Var((), np.dtype(bool))
+    compared = [which, Constant(np.int32(0), np.dtype(np.int32))]
+    into.equations.append(Equation("ne", compared, [is_second], {}, *place))
+    found: list[Atom] = []
+    for var, first, second in zip(eqn.outvars, *branches):
+        created = _variable(var)
+        into.equations.append(
+            Equation("select_n", [is_second, first, second], [created], {}, *place)
+        )
+        found.append(created)
+    return found
 
 
 def _called(eqn: Any) -> Optional[tuple[Any, Sequence[Any]]]:
@@ -149,7 +187,7 @@ def _is_logaddexp(eqn: Any) -> bool:
     return [it.primitive.name for it in eqn.params["call_jaxpr"].eqns] == LOGADDEXP
 
 
-def _place(eqn: Any) -> tuple[Optional[Source], Optional[str]]:
+def user_line(eqn: Any) -> Place:
     """The user's line that an equation comes from, and the name that this line assigns to."""
     frames = list(source_info_util.user_frames(eqn.source_info.traceback))
     # Lines of a framework say less than the user's own that called them.
@@ -158,8 +196,13 @@ def _place(eqn: Any) -> tuple[Optional[Source], Optional[str]]:
         return None, None
     frame = own[0]
     line = linecache.getline(frame.file_name, frame.start_line)
+    return Source(frame.file_name, frame.start_line), assigned_name(line)
+
+
+def assigned_name(line: str) -> Optional[str]:
+    """The name that a line of Python assigns to."""
     assigned = re.match(r"\s*([A-Za-z]\w*)\s*=(?!=)", line)
-    return Source(frame.file_name, frame.start_line), assigned.group(1) if assigned else None
+    return assigned.group(1) if assigned else None
 
 
 def drop_unread(function: Function) -> None:

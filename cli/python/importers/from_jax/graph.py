@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Optional, Union
 
+from ..failure import Source
 from .dims import Dim, keep_apart
-from .failure import Source
 
 Number = Union[bool, int, float]
 # The axes of the mesh that an axis is split over; `None` leaves it open.
@@ -70,7 +70,8 @@ class Node:
     sources: tuple[Dim, ...] = ()
     results: tuple[Dim, ...] = ()
     number: Number = 0
-    trailing: tuple[int, ...] = ()
+    # Arguments that are no values: numbers, and options by name.
+    trailing: tuple[Union[int, str], ...] = ()
     hint: Optional[str] = None
     source: Optional[Source] = None
     # The axes of the mesh for each dimension that is split as the user says.

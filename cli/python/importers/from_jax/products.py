@@ -54,21 +54,59 @@ def top_k(build: Builder, equation: Equation, inputs: list[Array]) -> list[Array
     return [build.unit(build.dropped(of, axis), axis) for of in (values, indices)]
 
 
+def sort(build: Builder, equation: Equation, inputs: list[Array]) -> list[Array]:
+    """`sort` and `argsort`: the largest of the negated elements, all of them."""
+    axis, keys = int(equation.params["dimension"]), int(equation.params["num_keys"])
+    is_indices = len(inputs) == 2 and _counts_along(inputs[1], axis)
+    if keys != 1 or not (len(inputs) == 1 or is_indices) or inputs[0].dtype == "bool":
+        raise build.fail(
+            "a `sort` of several arrays is not in the language", "sort one array, or use `argsort`"
+        )
+    array = build.fill(build.call("neg", inputs[0]), [axis])
+    dim = array.axes[axis]
+    assert dim is not None
+    order = dim.alias(array.node.dims)
+    found = [build.call("neg", build.along("topk", array, axis, order))]
+    if is_indices:
+        found.append(build.along("argtopk", array, axis, order, dtype="int32"))
+    return found
+
+
+def _counts_along(array: Array, axis: int) -> bool:
+    """Whether an array is 0, 1, 2, … along an axis."""
+    node, dim = array.node, array.axes[axis]
+    while node.kind == "along" and node.name == "broadcast":
+        node = node.arguments[0]
+    return node.kind == "along" and node.name == "iota" and dim is not None and node.has(dim)
+
+
 def product(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
-    """`dot_general`: axes that are summed and those of a batch are one dimension of both operands;
-    the others are dimensions of one of them."""
-    a, b = inputs
+    """`dot_general`."""
     (summed_a, summed_b), (batch_a, batch_b) = equation.params["dimension_numbers"]
-    dtype = build.dtype(equation.outputs[0].dtype)
     summed = list(zip(map(int, summed_a), map(int, summed_b)))
     batch = list(zip(map(int, batch_a), map(int, batch_b)))
+    dtype = build.dtype(equation.outputs[0].dtype)
+    return contracted(build, inputs[0], inputs[1], summed, batch, dtype)
+
+
+def contracted(
+    build: Builder,
+    a: Array,
+    b: Array,
+    summed: Sequence[tuple[int, int]],
+    batch: Sequence[tuple[int, int]],
+    dtype: str,
+) -> Array:
+    """A product: axes that are summed and those of a batch are one dimension of both operands; the
+    others, those of `a` first, are dimensions of one of them."""
+    gone_a, gone_b = ([pair[which] for pair in (*summed, *batch)] for which in (0, 1))
     summed = [pair for pair in summed if a.shape[pair[0]] != 1]
     a = build.fill(a, [i for i, _ in summed])
     b = build.fill(b, [j for _, j in summed])
-    tied = summed + [(i, j) for i, j in batch if a.axes[i] is not None and b.axes[j] is not None]
-    a, b = _tied(build, a, b, tied)
-    free_a = [i for i in range(len(a.shape)) if i not in [*map(int, summed_a), *map(int, batch_a)]]
-    free_b = [j for j in range(len(b.shape)) if j not in [*map(int, summed_b), *map(int, batch_b)]]
+    tied = [(i, j) for i, j in batch if a.axes[i] is not None and b.axes[j] is not None]
+    a, b = _tied(build, a, b, [*summed, *tied])
+    free_a = [i for i in range(len(a.shape)) if i not in gone_a]
+    free_b = [j for j in range(len(b.shape)) if j not in gone_b]
     # The smaller operand is renamed: of scores, the keys.
     if math.prod(a.shape) < math.prod(b.shape):
         a = _distinct(build, b, a, free_a)
@@ -77,9 +115,11 @@ def product(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
     gone = [dim for i, _ in summed if (dim := a.axes[i]) is not None]
     axes = [a.axes[i] if a.axes[i] is not None else b.axes[j] for i, j in batch]
     axes += [a.axes[i] for i in free_a] + [b.axes[j] for j in free_b]
+    shape = [max(a.shape[i], b.shape[j]) for i, j in batch]
+    shape += [a.shape[i] for i in free_a] + [b.shape[j] for j in free_b]
     dims = [dim for dim in axes if dim is not None]
     node = build.node("product", "*", [a.node, b.node], dims, dtype, sources=gone)
-    return Array(node, tuple(axes), equation.outputs[0].shape)
+    return Array(node, tuple(axes), tuple(shape))
 
 
 def _tied(

@@ -10,6 +10,7 @@ import inspect
 import os
 import re
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .failure import Failure, Source
+from ..failure import Failure, Source
 
 # Element types that arguments are written with, `f32[8, 128]`.
 TYPES = {
@@ -109,7 +110,7 @@ def load(target: str) -> tuple[Any, Callable[..., Any], str]:
 def _module(path: str) -> Any:
     if not path.endswith(".py"):
         sys.path.insert(0, os.getcwd())
-        return _guarded(f"`{path}` cannot be imported", lambda: importlib.import_module(path))
+        return guarded(f"`{path}` cannot be imported", lambda: importlib.import_module(path))
     if not os.path.isfile(path):
         raise Failure(f"cannot read `{path}`: no such file", "write the path of the Python file")
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
@@ -118,11 +119,11 @@ def _module(path: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     loader = spec.loader
-    _guarded(f"`{path}` cannot be imported", lambda: loader.exec_module(module))
+    guarded(f"`{path}` cannot be imported", lambda: loader.exec_module(module))
     return module
 
 
-def _guarded(what: str, run: Callable[[], Any]) -> Any:
+def guarded(what: str, run: Callable[[], Any]) -> Any:
     """Runs code of the user, whose exceptions are errors with the line that raised them."""
     try:
         return run()
@@ -137,16 +138,17 @@ def _guarded(what: str, run: Callable[[], Any]) -> Any:
         raise Failure(
             f"{what}: {type(error).__name__}: {message}",
             "it must run in Python with these arguments",
-            _raised_at(error),
+            raised_at(error),
         ) from error
 
 
-def _raised_at(error: Exception) -> Optional[Source]:
+def raised_at(error: Exception) -> Optional[Source]:
     """The last line of the user's own code in a traceback."""
-    own = os.path.dirname(__file__)
+    own, standard = os.path.dirname(os.path.dirname(__file__)), sysconfig.get_path("stdlib")
     found = None
     for frame in traceback.extract_tb(error.__traceback__):
         is_library = "site-packages" in frame.filename or frame.filename.startswith("<")
+        is_library |= frame.filename.startswith(standard)
         is_own = frame.filename.startswith(own)
         if not is_library and not is_own and "importlib" not in frame.filename:
             found = Source(frame.filename, frame.lineno or 0)
@@ -170,7 +172,7 @@ def arguments(module: Any, text: Optional[str]) -> tuple[tuple[Any, ...], dict[s
         ) from error
     names = _names(module, tree) | {"__collect__": collect}
     code = compile(tree, "<--args>", "eval")
-    return _guarded("--args", lambda: eval(code, names))  # type: ignore[no-any-return]
+    return guarded("--args", lambda: eval(code, names))  # type: ignore[no-any-return]
 
 
 @dataclass
@@ -184,16 +186,23 @@ class Traced:
     parameters: dict[str, bool]
 
 
-def trace(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Traced:
-    """The jaxpr of a call. Arguments that are no arrays (sizes, flags, configurations) are
-    constants."""
+def bound_arguments(
+    function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
+) -> inspect.BoundArguments:
+    """The arguments by the names that the function has for them."""
     try:
-        bound = inspect.signature(function).bind(*args, **named)
+        return inspect.signature(function).bind(*args, **named)
     except TypeError as error:
         signature = f"{getattr(function, '__name__', 'it')}{inspect.signature(function)}"
         raise Failure(
             f"the arguments do not fit `{signature}`: {error}", "give them with --args"
         ) from error
+
+
+def trace(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Traced:
+    """The jaxpr of a call. Arguments that are no arrays (sizes, flags, configurations) are
+    constants."""
+    bound = bound_arguments(function, args, named)
     given = dict(bound.arguments)
     flat, tree = jax.tree_util.tree_flatten_with_path(given)
     is_array = [hasattr(leaf, "shape") and hasattr(leaf, "dtype") for _, leaf in flat]
@@ -215,7 +224,7 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, 
         for _, leaf in leaves
     ]
     made = jax.make_jaxpr(call, return_shape=True)
-    jaxpr, result = _guarded("the function raised an exception", lambda: made(*shapes))
+    jaxpr, result = guarded("the function raised an exception", lambda: made(*shapes))
     paths, _ = jax.tree_util.tree_flatten_with_path(result)
     outputs = [".".join(_words(path)) or "out" for path, _ in paths]
     found = [(".".join(_words(path)), _words(path), leaf) for path, leaf in leaves]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
+from ..failure import Failure
 from .convert import Converter, splits
-from .failure import Failure
-from .flatten import flatten
+from .flatten import PlaceOf, flatten, user_line
 from .graph import Leaf
 from .spell import Speller
 from .target import Traced, trace
@@ -36,6 +36,8 @@ class Imported:
     # The declarations, each by the path of its argument; captured arrays by name.
     declared: dict[str, str]
     captured: dict[str, Any]
+    # The names of the function's results, in their order.
+    outputs: list[str]
 
 
 def import_function(
@@ -43,11 +45,13 @@ def import_function(
     args: tuple[Any, ...],
     named: dict[str, Any],
     options: Options,
+    place_of: PlaceOf = user_line,
 ) -> Imported:
-    """The program of a function with these arguments."""
+    """The program of a function with these arguments. `place_of` says where its equations come
+    from."""
     traced = trace(function, args, named)
     converter = Converter()
-    flat = flatten(traced.jaxpr)
+    flat = flatten(traced.jaxpr, place_of)
     leaves = _leaves(converter, traced, options)
     converter.known.update(zip(flat.inputs, leaves))
     converter.run(flat)
@@ -64,8 +68,11 @@ def import_function(
     head += [f"hardware {options.hardware}", f"mesh {mesh}"]
     head += _wrapped("dim ", speller.dimensions())
     program = "\n".join(head) + "\n\n" + body
-    declared = {leaf.name: path for leaf, (path, _, _) in zip(leaves, traced.leaves)}
-    return Imported(program, converter.build.warnings, declared, converter.constants)
+    names = speller.declared()
+    paths = {leaf.name: path for leaf, (path, _, _) in zip(leaves, traced.leaves)}
+    declared = {names.get(name, name): path for name, path in paths.items()}
+    results = [node.text for node in speller.results]
+    return Imported(program, converter.build.warnings, declared, converter.constants, results)
 
 
 def _wrapped(start: str, entries: Sequence[str]) -> list[str]:
@@ -114,7 +121,9 @@ def _leaves(converter: Converter, traced: Traced, options: Options) -> list[Leaf
 
 
 def _short_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
-    """The last words of paths, as many as make each unlike the others."""
+    """The last words of paths, as many as make each unlike the others, without `weight` at the
+    end."""
+    paths = [path[:-1] if len(path) > 1 and path[-1] == "weight" else path for path in paths]
     found = []
     for path in paths:
         count = 1

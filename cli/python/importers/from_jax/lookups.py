@@ -102,33 +102,32 @@ def _elements(
     axis: int,
     batch: tuple[Sequence[int], Sequence[int]],
 ) -> Array:
-    """`take_along_axis`: a product with the indices one-hot."""
+    """`take_along_axis`, and rows of each element of a batch: a product with the indices one-hot."""
     offsets = [int(it) for it in equation.params["dimension_numbers"].offset_dims]
-    if offsets:
-        raise build.fail(
-            "this `gather` reads rows in a batch, which is not in the language",
-            "write it as `jnp.einsum` with `jax.nn.one_hot`",
-        )
-    rank = len(index.shape)
-    # The table as if it had the axes of the indices, and its own last.
-    axes = [None] * rank + [table.axes[axis]]
-    shape = [1] * rank + [table.shape[axis]]
+    own = [at for at in range(len(table.shape)) if at not in batch[0] and at != axis]
+    rank, size = len(index.shape), table.shape[axis]
+    last = rank + len(own)
+    # The table as if it had the axes of the indices, those of a row, and the one that is read last.
+    axes = [None] * rank + [table.axes[at] for at in [*own, axis]]
+    shape = [1] * rank + [table.shape[at] for at in [*own, axis]]
     for mine, other in zip(*batch):
         axes[other], shape[other] = table.axes[mine], table.shape[mine]
-    view = build.fill(Array(table.node, tuple(axes), tuple(shape)), [rank])
-    wide = build.unit(index, rank)
-    places = build.iota(table.shape[axis])
-    counted = Array(places.node, (None,) * rank + places.axes, (1,) * rank + places.shape)
-    wide = Array(wide.node, wide.axes, index.shape + (table.shape[axis],))
+    view = build.fill(Array(table.node, tuple(axes), tuple(shape)), [last])
+    places = build.iota(size)
+    counted = Array(places.node, (None,) * last + places.axes, (1,) * last + places.shape)
+    ones = (1,) * len(own)
+    wide = Array(index.node, index.axes + (None,) * (len(own) + 1), index.shape + ones + (size,))
     hot = build.cast(build.infix("==", wide, counted, "bool"), table.dtype)
     (hot, view), _ = build.aligned([hot, view])
-    dim = hot.axes[rank]
+    dim = hot.axes[last]
     assert dim is not None
     both = [it for it in (*hot.node.dims, *view.node.dims) if not same_dim(it, dim)]
     dims = [it for at, it in enumerate(both) if not any(same_dim(it, of) for of in both[:at])]
     node = build.node("product", "*", [hot.node, view.node], dims, table.dtype, sources=[dim])
-    found = tuple(a if a is not None else b for a, b in zip(hot.axes[:rank], view.axes[:rank]))
-    return Array(node, found, equation.outputs[0].shape)
+    of_index = iter([a if a is not None else b for a, b in zip(hot.axes[:rank], view.axes)])
+    of_row, result = iter(view.axes[rank:last]), equation.outputs[0].shape
+    found = tuple(next(of_row) if at in offsets else next(of_index) for at in range(len(result)))
+    return Array(node, found, result)
 
 
 def _place(build: Builder, start: Array, size: int, length: int) -> Array:
@@ -204,3 +203,39 @@ def dynamic_update_slice(build: Builder, equation: Equation, inputs: list[Array]
         "along", "update", [cache.node, index, rows.node], cache.node.dims, cache.dtype, [dim]
     )
     return Array(node, cache.axes, cache.shape)
+
+
+def scatter_add(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
+    """`put`: rows that are added up at their indices."""
+    table, indices, rows = inputs
+    numbers = equation.params["dimension_numbers"]
+    scattered = [int(it) for it in numbers.scatter_dims_to_operand_dims]
+    inserted = [int(it) for it in numbers.inserted_window_dims]
+    if len(scattered) != 1 or inserted != scattered or numbers.operand_batching_dims:
+        raise build.fail(
+            "this `scatter` is not in the language: rows may be added at indices along one axis",
+            "add along one axis at a time: `x.at[ids].add(rows)`",
+        )
+    (axis,) = scattered
+    index = _column(build, indices, 0)
+    windows = [int(it) for it in numbers.update_window_dims]
+    batch = [at for at in range(len(rows.shape)) if at not in windows]
+    table = build.filled(table)
+    rows = build.filled(rows)
+    others = [at for at in range(len(table.shape)) if at != axis]
+    wanted = {mine: table.axes[of] for mine, of in zip(windows, others)}
+    rows = build.with_axes(rows, {at: dim for at, dim in wanted.items() if dim is not None})
+    index = build.fill(index, [at for at, place in enumerate(batch) if rows.shape[place] != 1])
+    tied = {at: rows.axes[place] for at, place in enumerate(batch)}
+    index = build.with_axes(index, {at: dim for at, dim in tied.items() if dim is not None})
+    dim = table.axes[axis]
+    assert dim is not None
+    if table.node.kind in ("number", "fill") and table.node.number == 0:
+        like = table.node
+    else:
+        like = build.named_like(table, 0).node
+    added = build.node(
+        "along", "put", [rows.node, index.node, like], table.node.dims, table.dtype, [dim]
+    )
+    result = Array(added, table.axes, table.shape)
+    return result if like is table.node else build.infix("+", table, result)

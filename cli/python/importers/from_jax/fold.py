@@ -108,7 +108,9 @@ def _softmax(build: Builder, array: Array) -> Optional[Array]:
 
 
 def _causal(build: Builder, scores: Node, dims: Sequence[Dim]) -> Node:
-    """Masked scores as `causal_{T,S}`, where later elements along `S` are masked."""
+    """Masked scores as `causal_{T,S}`, where later elements along `S` are masked; what else is
+    masked remains in it."""
+    scores = _with_added_mask(build, scores)
     if not _is(scores, "call", "select"):
         return scores
     mask, then, otherwise = scores.arguments
@@ -116,12 +118,36 @@ def _causal(build: Builder, scores: Node, dims: Sequence[Dim]) -> Node:
         return scores
     if not all(then.has(dim) for dim in scores.dims):
         return scores
+    mask, rest = _conjunction(mask)
     rows = _rows_of_causal(mask)
     if rows is None or not same_dim(rows[1], dims[0]) or rows[0].size != rows[1].size:
         return scores
     if not (then.has(rows[0]) and then.has(rows[1])):
         return scores
+    if rest is not None:
+        then = build.node("call", "select", [rest, then, otherwise], then.dims, then.dtype)
     return build.node("along", "causal", [then], then.dims, then.dtype, sources=rows)
+
+
+def _with_added_mask(build: Builder, scores: Node) -> Node:
+    """`x + select(mask, 0, far below)` as a selection of `x`."""
+    if not _is(scores, "infix", "+"):
+        return scores
+    for x, added in (scores.arguments, scores.arguments[::-1]):
+        if not _is(added, "call", "select") or not all(x.has(dim) for dim in scores.dims):
+            continue
+        mask, zero, far = added.arguments
+        if zero.kind in ("number", "fill") and zero.number == 0 and far.is_number:
+            if far.number <= MASKED:
+                return build.node("call", "select", [mask, x, far], scores.dims, scores.dtype)
+    return scores
+
+
+def _conjunction(mask: Node) -> tuple[Node, Optional[Node]]:
+    """The first of two masks that both have to hold, and the other one."""
+    if _is(mask, "call", "select") and mask.arguments[0] is mask.arguments[2]:
+        return mask.arguments[0], mask.arguments[1]
+    return mask, None
 
 
 def _rows_of_causal(mask: Node) -> Optional[tuple[Dim, Dim]]:

@@ -188,11 +188,11 @@ def slice_(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
         if stride == 1:
             array = window(build, array, axis, int(start), int(limit) - int(start))
         else:
-            array = _strided(build, array, axis, int(start), int(limit), int(stride))
+            array = strided(build, array, axis, int(start), int(limit), int(stride))
     return array
 
 
-def _strided(build: Builder, array: Array, axis: int, start: int, limit: int, stride: int) -> Array:
+def strided(build: Builder, array: Array, axis: int, start: int, limit: int, stride: int) -> Array:
     size = array.shape[axis]
     count = -(-(limit - start) // stride)
     if size % stride or start >= stride or count != size // stride:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy as np
 
+from ..failure import Failure, Source
 from .dims import Dim, keep_apart, same_dim, tie
-from .failure import Failure, Source
-from .graph import Array, Block, Node
+from .graph import Array, Block, Node, Number
 
 # Element types of the language, by those of JAX.
 DTYPES = {
@@ -75,7 +75,7 @@ class Builder:
         dtype: str,
         sources: Sequence[Dim] = (),
         results: Sequence[Dim] = (),
-        trailing: Sequence[int] = (),
+        trailing: Sequence[Union[int, str]] = (),
     ) -> Node:
         """A statement at the end of the block."""
         made = Node(
@@ -244,6 +244,12 @@ class Builder:
         made.number = array.node.number
         return Array(made, array.axes, array.shape)
 
+    def named_like(self, array: Array, value: Number) -> Array:
+        """The same number in the shape of an array, as a statement of its own."""
+        made = self.node("fill", "", [], array.node.dims, array.dtype)
+        made.number = value
+        return Array(made, array.axes, array.shape)
+
     def call(self, name: str, *arrays: Array, dtype: Optional[str] = None) -> Array:
         """A function by its name, with the shape of the largest operand."""
         shape = max((array.shape for array in arrays), key=len)
@@ -287,7 +293,7 @@ class Builder:
 
     def along(
         self, name: str, array: Array, axis: int, result: Optional[Dim] = None,
-        trailing: Sequence[int] = (), dtype: Optional[str] = None,
+        trailing: Sequence[Union[int, str]] = (), dtype: Optional[str] = None,
     ) -> Array:  # fmt: skip
         """A function along one axis, which the array has; `result` is what it becomes."""
         dim = array.axes[axis]

@@ -1,0 +1,119 @@
+//! `import torch`: models, imported, planned, exported to JAX and run on four virtual devices,
+//! compared with the models themselves on the same numbers.
+//!
+//! `published.py` has models of the package `transformers`: `pip install torch==2.15.0
+//! transformers==5.23.0 jax==0.10.2`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{SHARDWISE, blocks, empty_folder, path_with_binary, root, run_page, text};
+
+fn folder() -> PathBuf {
+    root().join("cli/tests/torch/imported")
+}
+
+/// The models of a file and the arguments of each, as its `CASES` have them.
+fn cases(file: &str) -> Vec<(String, String)> {
+    let script = format!("import {file}\nfor it in {file}.CASES.items(): print('\\t'.join(it))");
+    let output = Command::new("python3")
+        .args(["-c", &script])
+        .current_dir(folder())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .expect("python starts");
+    assert!(output.status.success(), "run `pip install torch`: {}", text(&output.stderr));
+    let split = |line: &str| line.split_once('\t').map(|(a, b)| (a.to_owned(), b.to_owned()));
+    text(&output.stdout).lines().filter_map(split).collect()
+}
+
+/// Imports, verifies and exports a model; its case for `run_imported_torch.py`.
+fn written(scratch: &Path, file: &str, model: &str, arguments: &str) -> String {
+    let target = format!("{}:{model}", folder().join(file).with_extension("py").display());
+    let script = format!(
+        "set -e
+        shardwise import torch '{target}' --args '{arguments}' --mesh 'X=2, Y=2' \
+            -o {file}_{model}.shard
+        shardwise verify {file}_{model}.shard
+        shardwise export jax {file}_{model}.shard -o {file}_{model}.py"
+    );
+    let output = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(scratch)
+        .env("PATH", path_with_binary())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .expect("a shell starts");
+    let errors = text(&output.stderr);
+    assert!(output.status.success(), "{file}:{model}: {errors}{}", text(&output.stdout));
+    format!("{target}={arguments}")
+}
+
+/// Compares what was imported from a file with its models; how many there are.
+fn run(file: &str) -> usize {
+    let scratch = empty_folder(&format!("imported-torch-{file}"));
+    let cases: Vec<String> =
+        cases(file).iter().map(|(model, given)| written(&scratch, file, model, given)).collect();
+    let output = Command::new("python3")
+        .arg(root().join("cli/python/run_imported_torch.py"))
+        .arg(&scratch)
+        .args(&cases)
+        .env("JAX_PLATFORMS", "cpu")
+        .env("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .expect("python starts");
+    let log = text(&output.stdout);
+    let wrong: Vec<&str> = log.lines().filter(|line| !line.starts_with("equal ")).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(log.lines().count(), cases.len());
+    cases.len()
+}
+
+#[test]
+fn models_that_are_written_out_compute_what_they_compute_in_pytorch() {
+    assert!(run("written") > 5);
+}
+
+#[test]
+fn published_models_compute_what_they_compute_in_pytorch() {
+    assert!(run("published") > 15);
+}
+
+#[test]
+fn the_page_shows_what_is_printed() {
+    let page = "compiler/docs/import-torch.md";
+    let shown = blocks(&std::fs::read_to_string(root().join(page)).expect("the page is there"));
+    assert!(shown.iter().any(|block| block.0 == "text"));
+    assert!(run_page(page, &root()) > 1);
+}
+
+/// Models of `mistakes.py`, their arguments, and what the error says.
+const MISTAKES: [(&str, &str, &[&str]); 8] = [
+    ("sampled", "f32[8, 4]", &["mistakes.py:15: ", "`multinomial`", "pass the result"]),
+    ("branching", "f32[8, 4]", &["`torch.export` cannot export", "mistakes.py:22: "]),
+    ("smallest", "f32[8, 4]", &["mistakes.py:28: ", "`topk` of the smallest"]),
+    ("function", "f32[8, 4]", &["is of type `int`", "no `torch.nn.Module`"]),
+    ("sampled", "f32[8, 4], 1", &["do not fit `forward(x)`: too many"]),
+    ("sampled", "f32[B:8, D]", &["`D` has no size; write `D:128`"]),
+    ("missing", "", &["has no function `missing`", "it has "]),
+    ("raising", "", &["`raising` cannot be made", "ValueError: too cold"]),
+];
+
+#[test]
+fn mistakes_say_what_is_wrong_and_what_to_do() {
+    for (model, arguments, expected) in MISTAKES {
+        let output = Command::new(SHARDWISE)
+            .args(["import", "torch", &format!("mistakes.py:{model}"), "--args", arguments])
+            .current_dir(folder())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .output()
+            .expect("shardwise starts");
+        let error = text(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{error}");
+        for part in expected.iter().chain(&["SW904", "\n  help: "]) {
+            assert!(error.contains(part), "{model}: {error}");
+        }
+    }
+}
