@@ -27,7 +27,7 @@ mod verdict;
 use shardwise_ir::codes;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::Program;
-use shardwise_ir::{Diag, verify as rules};
+use shardwise_ir::{Diag, print, verify as rules};
 
 use crate::diagnostics::Findings;
 use crate::driver::{check, plan as make_plan, read_whole_batch};
@@ -155,7 +155,24 @@ fn unlike(program: &Program, plan: &Plan) -> Vec<Diag> {
             );
         }
     }
+    diags.extend(other_axes(program, plan));
     diags
+}
+
+/// An error where the axes of the plan's mesh, or their parts, are others than in `program`:
+/// shardings of outputs are compared by axis. Sizes may differ.
+fn other_axes(program: &Program, plan: &Plan) -> Option<Diag> {
+    let axes = |program: &Program| {
+        let axes = program.mesh.declared().map(|(axis, parts)| (axis.name.clone(), parts));
+        axes.collect::<Vec<_>>()
+    };
+    let value = plan.program.values.iter().find(|_| axes(program) != axes(&plan.program))?;
+    let [here, there] = [&plan.program, program].map(|of| print::mesh(&of.mesh).join(", "));
+    let message = format!("the mesh is `{here}` here, and `{there}` in the program");
+    Some(
+        Diag::error(codes::budget::UNLIKE, message, value.span, "on this mesh")
+            .help(format!("write `mesh {there}`, and shardings over its axes")),
+    )
 }
 
 /// What is run: the program at the sizes asked for, or at its own where those that tell dimensions

@@ -92,8 +92,8 @@ pub(crate) struct FunctionArgs {
     /// The file or module, and what is in it: `models.py:forward`.
     #[arg(value_name = "MODULE:NAME")]
     pub(crate) target: String,
-    /// What stands in the call, as in Python: names of the module, and shapes such as `f32[8, 128]`,
-    /// whose dimensions may have names, `int32[B:8, T:128]`.
+    /// What stands in the call, as in Python: names of the module, and shapes such as `f32[8,
+    /// 128]`, whose dimensions may have names, `int32[B:8, T:128]`.
     #[arg(long, value_name = "EXPRESSIONS", default_value = "")]
     pub(crate) args: String,
     /// Names of an argument's dimensions, or of its last ones; `_` is one without a name:

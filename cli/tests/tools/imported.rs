@@ -157,7 +157,11 @@ const MISTAKES: [(&str, &str, &[&str]); 13] = [
     ("truncated", "f32[8, 4]", &["mistakes.py:16: a conversion of floats", "`jnp.round"]),
     ("endless", "f32[8, 4]", &["mistakes.py:20: the primitive `while`", "`jax.lax.scan`"]),
     ("noisy", "f32[8, 4]", &["mistakes.py:24: the primitive `random_", "pass the numbers"]),
-    ("convolved", "f32[1, 8, 8, 3], f32[3, 3, 3, 4]", &["a convolution with dilation", "use one without"]),
+    (
+        "convolved",
+        "f32[1, 8, 8, 3], f32[3, 3, 3, 4]",
+        &["a convolution with dilation", "use one without"],
+    ),
     ("raising", "f32[8, 4]", &["mistakes.py:38: ", "ValueError: too cold"]),
     ("raising", "f32[8, 4], 1", &["do not fit `raising(x)`: too many"]),
     ("product", "f32[8, 4], f32[5, 8]", &["mistakes.py:42: ", "got (4,) and (5,)"]),

@@ -121,6 +121,36 @@ fn a_plan_of_another_program_is_not_run() {
 }
 
 #[test]
+fn a_plan_is_run_against_a_program_on_the_same_axes_and_parts() {
+    let program = |mesh: &str, axis: &str| {
+        format!(
+            "hardware tpu-v5e\nmesh {mesh}\ndim B=64, K=8\ninput A[B_{axis}, K]\noutput A[B, K]"
+        )
+    };
+    let planned = |mesh: &str, axis: &str| {
+        let source = program(mesh, axis);
+        shardwise::plan("p", &source, &Options::default()).expect("it plans").to_string()
+    };
+    let run = |plan: &str, sketch: &str| {
+        let found =
+            against(("plan", plan), ("sketch", sketch), &Options::default(), &Setup::default());
+        found.map(|verdict| assert!(verdict.mismatch.is_none(), "{verdict}"))
+    };
+    let in_parts = planned("X=16 as 8x2", "X.0");
+    run(&in_parts, &program("X=16 as 8x2", "X.0")).expect("the same mesh");
+    run(&in_parts, &program("X=16", "X")).expect("a program that leaves the parts open");
+    run(&planned("X=16", "X"), &program("X=8", "X")).expect("another size");
+    for (plan, mesh, axis) in [
+        (&in_parts, "X=16 as 2x8", "X.0"),
+        (&planned("X=16", "X"), "X=16 as 8x2", "X.0"),
+        (&planned("X=16", "X"), "Y=16", "Y"),
+    ] {
+        let findings = run(plan, &program(mesh, axis)).expect_err(mesh).to_string();
+        assert!(findings.contains("SW504") && findings.contains(mesh), "{findings}");
+    }
+}
+
+#[test]
 fn the_same_numbers_at_full_size_and_from_another_seed() {
     let source = read("tests/programs/book/p3-c1e.shard").replace("8192", "64");
     for (sizes, seed) in [(Sizes::Full, 1), (Sizes::Full, 77), (Sizes::Scaled, 77)] {
