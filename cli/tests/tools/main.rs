@@ -14,6 +14,7 @@ mod book;
 mod build_tools;
 mod calibrate;
 mod cases;
+mod chakra;
 mod ci;
 mod editors;
 mod imported;

@@ -1,4 +1,4 @@
-//! Plans exported to StableHLO, parsed and verified by JAX's MLIR, run on virtual devices of the
+//! Plans exported to `StableHLO`, parsed and verified by JAX's MLIR, run on virtual devices of the
 //! CPU and compared with the unsharded program in float64.
 
 use std::path::PathBuf;
@@ -53,14 +53,14 @@ fn run(name: &str, folders: &[&str], wanted: impl Fn(usize, &Case) -> bool) -> u
 
 #[test]
 fn modules_of_the_book_compute_what_they_mean() {
-    assert!(run("book", &["book"], |number, _| number % 4 == 0) > 15);
+    assert!(run("book", &["book"], |number, _| number % 3 == 0) > 20);
 }
 
 #[test]
 fn modules_with_loops_gradients_updates_and_pipelines_compute_what_they_mean() {
     let folders = ["layers", "scans", "microbatches", "optimizer", "operations", "sparse"];
-    assert!(run("loops", &folders, |number, _| number % 4 == 0) > 5);
-    assert!(run("pipelines", &["pipelines", "nested"], |number, _| number % 6 == 0) > 3);
+    assert!(run("loops", &folders, |number, _| number % 2 == 0) > 10);
+    assert!(run("pipelines", &["pipelines", "nested"], |number, _| number % 4 == 0) > 5);
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod build_script;
 mod calibrate;
 mod diff;
 mod explain;
+mod export_chakra;
 mod export_sdy;
 mod inference_sizing;
 mod metrics;

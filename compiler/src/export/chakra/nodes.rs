@@ -7,7 +7,7 @@ use shardwise_ir::unroll::{self, Stage, Unrolled};
 
 use super::super::devices::Devices;
 use super::super::json::{Operation, PlanJson, StepJson, TensorJson};
-use super::super::walk::{Result, unsupported};
+use super::super::walk::{Result, phases, unsupported};
 use super::message::{Message, Value, attribute};
 use crate::Planned;
 
@@ -59,9 +59,14 @@ impl Graph {
             }
         }
         let runs = plan.steps.iter().zip(&planned.plan.steps).map(|(json, step)| {
+            let Some(pipeline) = program.pipeline(step.repeat) else { return 1 };
+            let rows = phases::rows(&plan, &program.dims[pipeline.batch].name);
+            if phases::moves_rows(json, &rows) {
+                return pipeline.microbatches as usize;
+            }
+            // Weights that are gathered again for each microbatch.
             let layers = program.layers_per_device(step.repeat).max(1);
-            let in_pipeline = program.pipeline(step.repeat).is_some();
-            if in_pipeline { (json.times / layers).max(1) as usize } else { 1 }
+            (json.times / layers).max(1) as usize
         });
         let runs = runs.collect();
         Ok(Self { runs, unrolled, permutes, groups, plan })
@@ -230,6 +235,7 @@ impl<'g> Writer<'g> {
                 self.rolled(step, (dim, *distance), (runs, tag), needed)
             }
             // Nothing is computed: the result is there as soon as what it is made of.
+            Some(Operation::Carry) => needed,
             _ if step.flops == 0.0 && step.local_bytes == 0 => needed,
             _ => {
                 let attributes = [

@@ -29,7 +29,7 @@ fn holds(plan: &PlanJson, dim: &str, batch: &str) -> bool {
 }
 
 /// The dimensions that are shorter in a microbatch.
-pub(super) fn rows(plan: &PlanJson, batch: &str) -> IndexSet<String> {
+pub(in crate::export) fn rows(plan: &PlanJson, batch: &str) -> IndexSet<String> {
     let dims = plan.dims.iter().map(|dim| dim.dim.clone());
     dims.filter(|dim| holds(plan, dim, batch)).collect()
 }
@@ -40,7 +40,7 @@ pub(super) fn has_rows(of: &TensorJson, rows: &IndexSet<String>) -> bool {
 }
 
 /// Whether a step runs for each microbatch because of what it reads or makes.
-pub(super) fn moves_rows(step: &StepJson, rows: &IndexSet<String>) -> bool {
+pub(in crate::export) fn moves_rows(step: &StepJson, rows: &IndexSet<String>) -> bool {
     step.operands.iter().chain([&step.result]).any(|of| has_rows(of, rows))
 }
 
