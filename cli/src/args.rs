@@ -80,7 +80,7 @@ pub(crate) enum Command {
     /// Write a program to begin with, or list those that there are: `new mlp`.
     New(NewArgs),
     /// Write plans as programs of a framework: `export jax`, `export torch` as Python modules,
-    /// `export sdy` as StableHLO, `export chakra` as traces.
+    /// `export sdy` as `StableHLO`, `export chakra` as traces.
     Export(ExportArgs),
     /// Write programs from models of other tools: `import hf config.json`,
     /// `import jax models.py:forward`.

@@ -153,7 +153,7 @@ impl Planned {
         drawing::svg(self)
     }
 
-    /// Execution traces of MLCommons Chakra, one for each rank.
+    /// Execution traces of `MLCommons` Chakra, one for each rank.
     ///
     /// # Errors
     ///

@@ -48,6 +48,6 @@ fn write(fitted: &Calibration, path: Option<&str>, output: &mut Output) -> Resul
         output.print(&fitted.hardware_file())?;
         return output.remark(fitted.to_string().trim_end());
     };
-    write_file(path, &fitted.hardware_file())?;
+    write_file(path, fitted.hardware_file())?;
     output.print(&fitted.to_string())
 }

@@ -109,7 +109,7 @@ fn write_depfile(path: &str, target: &str, args: &ProgramArgs) -> Result {
     let given = args.planning.sizes.hardware_files.paths.iter().filter(is_file).cloned();
     let inputs: IndexSet<String> = with_hardware.chain(given).collect();
     let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
-    write_file(path, &depfile(target, &inputs))
+    write_file(path, depfile(target, &inputs))
 }
 
 /// The hardware files that a program names.

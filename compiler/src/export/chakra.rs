@@ -1,4 +1,4 @@
-//! Plans as execution traces of MLCommons Chakra, one for each rank, for simulators of networks as
+//! Plans as execution traces of `MLCommons` Chakra, one for each rank, for simulators of networks as
 //! ASTRA-sim.
 //!
 //! A trace is a graph without loops: metadata, then nodes, each message behind its length. Blocks

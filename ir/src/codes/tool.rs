@@ -29,7 +29,7 @@ Write instead:
         page: "`export` cannot write a part of the plan in the framework's own operations yet: \
             padded dimensions that are reshaped, rolled or in a pipeline; in PyTorch and StableHLO all \
             padded dimensions, arguments of partial maxima; in PyTorch `int4` and `fp4`, in \
-            StableHLO windows of a dimension that is split.
+            StableHLO and Chakra windows of a dimension that is split.
 
 Triggered by:
 

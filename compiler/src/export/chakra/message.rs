@@ -38,7 +38,9 @@ impl Message {
             return self;
         }
         let mut packed = Self::default();
-        values.iter().for_each(|&value| packed.varint(value));
+        for &value in values {
+            packed.varint(value);
+        }
         self.message(field, &packed)
     }
 

@@ -69,7 +69,7 @@ impl Graph {
             (json.times / layers).max(1) as usize
         });
         let runs = runs.collect();
-        Ok(Self { runs, unrolled, permutes, groups, plan })
+        Ok(Self { plan, unrolled, runs, permutes, groups })
     }
 
     pub(super) fn ranks(&self) -> u64 {
