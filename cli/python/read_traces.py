@@ -65,7 +65,7 @@ MESSAGES = messages()
 
 
 def parts(content):
-    """The messages of a file, each behind its length."""
+    """The messages of a file, each after its length."""
     place = 0
     while place < len(content):
         length = shift = 0

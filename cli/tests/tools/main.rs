@@ -22,6 +22,7 @@ mod install;
 mod interpreter;
 mod jax;
 mod report;
+mod run_sdy;
 mod sarif;
 mod sdy;
 mod torch;

@@ -1,10 +1,10 @@
-//! Plans as execution traces of `MLCommons` Chakra, one for each rank, for simulators of networks as
-//! ASTRA-sim.
+//! Plans as execution traces of `MLCommons` Chakra, one for each rank, for simulators of networks
+//! as ASTRA-sim.
 //!
-//! A trace is a graph without loops: metadata, then nodes, each message behind its length. Blocks
+//! A trace is a graph without loops: metadata, then nodes, each message after its length. Blocks
 //! are written out, every layer and microbatch with nodes of its own; a step of a pipeline's layer
 //! that runs for each microbatch is as many nodes. An edge is a value that a node reads. A value
-//! that one stage hands to another is a send there and a receive here; so is a permute.
+//! that one stage passes to another is a send there and a receive here; so is a permute.
 //!
 //! Alternatives. *Protocol Buffers' code generator* would need its compiler at build time, and *a
 //! crate for the wire format* a dependency of every user, for the two kinds of fields that traces
@@ -41,7 +41,7 @@ impl Traces {
         self.graph.ranks()
     }
 
-    /// The trace of a rank (`GlobalMetadata`, then `Node`s, each behind its length as a varint).
+    /// The trace of a rank (`GlobalMetadata`, then `Node`s, each after its length as a varint).
     pub fn trace(&self, rank: u64) -> Vec<u8> {
         self.graph.trace(rank)
     }

@@ -2,9 +2,9 @@
 //!
 //! Steps, loops, the stages of pipelines, what passes into loops and out of them, and the parts of
 //! batches are walked here, once. What an array *is* differs: in Python an expression or the name
-//! of a variable, in `StableHLO` a value with its type. So a [`Target`](target::Target) has a type of its own for
-//! arrays, and the walk is generic over it; it calls the target for every operation in the order in
-//! which a program has them, but for two things that each target orders itself:
+//! of a variable, in `StableHLO` a value with its type. So a [`Target`](target::Target) has a type
+//! of its own for arrays, and the walk is generic over it; it calls the target for every operation
+//! in the order in which a program has them, but for two things that each target orders itself:
 //!
 //! * the body of a loop is written before its head, because what the head passes on and keeps is
 //!   known after the body only; a target holds the text back in between;
@@ -14,8 +14,8 @@
 //! Alternatives. *An own walk for each kind of target* would need no trait, but what passes into
 //! loops is the hardest part of an exporter, and two copies of it would differ. *A list of
 //! instructions* between walk and targets would decouple them more; but names in Python depend on
-//! the scopes of the walk, and types in `StableHLO` on the operations before, so the list would be a
-//! third language.
+//! the scopes of the walk, and types in `StableHLO` on the operations before, so the list would be
+//! a third language.
 //!
 //! | file | |
 //! | --- | --- |

@@ -44,7 +44,7 @@ impl Message {
         self.message(field, &packed)
     }
 
-    /// The message behind its length.
+    /// The message after its length.
     pub(super) fn delimited(self) -> Vec<u8> {
         let mut all = Self::default();
         all.varint(self.0.len() as u64);

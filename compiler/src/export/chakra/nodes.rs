@@ -30,6 +30,9 @@ pub(super) struct Graph {
     /// For each step of the plan, how often a copy of it runs: once, or for each microbatch of a
     /// pipeline.
     runs: Vec<usize>,
+    /// For each step that is written out, of how many it is one: a sum of all microbatches is an
+    /// addition for each.
+    shares: Vec<usize>,
     /// For each permute, from which device to which blocks go.
     permutes: IndexMap<usize, Vec<[u64; 2]>>,
     /// The groups of ranks along axes, and the number of the first.
@@ -69,7 +72,9 @@ impl Graph {
             (json.times / layers).max(1) as usize
         });
         let runs = runs.collect();
-        Ok(Self { plan, unrolled, runs, permutes, groups })
+        let shares = unrolled.from.chunk_by(|a, b| a == b);
+        let shares = shares.flat_map(|run| vec![run.len(); run.len()]).collect();
+        Ok(Self { plan, unrolled, runs, shares, permutes, groups })
     }
 
     pub(super) fn ranks(&self) -> u64 {
@@ -90,8 +95,9 @@ impl Graph {
             made: IndexMap::new(),
             bytes: Message::default().bytes(1, VERSION.as_bytes()).delimited(),
         };
-        for (step, (number, _)) in self.unrolled.plan.steps.iter().zip(&self.unrolled.from) {
-            writer.step(step, *number);
+        let steps = self.unrolled.plan.steps.iter().zip(&self.unrolled.from);
+        for ((step, (number, _)), &share) in steps.zip(&self.shares) {
+            writer.step(step, *number, share);
         }
         writer.bytes
     }
@@ -127,7 +133,7 @@ struct Writer<'g> {
 }
 
 impl<'g> Writer<'g> {
-    fn step(&mut self, step: &Step, number: usize) {
+    fn step(&mut self, step: &Step, number: usize, share: usize) {
         let json = &self.graph.plan.steps[number];
         let runs = self.graph.runs[number];
         let stage = self.graph.unrolled.stages[step.result.value];
@@ -149,7 +155,7 @@ impl<'g> Writer<'g> {
         let mut made = Made::new();
         for run in 0..runs {
             let needed = needed(&read, run, runs);
-            made.push(self.node((number, json), needed, runs, tags + 2 * run as u64));
+            made.push(self.node((number, json, share), needed, runs, tags + 2 * run as u64));
         }
         self.made.insert(step.result.clone(), made);
     }
@@ -168,7 +174,7 @@ impl<'g> Writer<'g> {
         &self.graph.plan.mesh[stage.axis.index()].axis
     }
 
-    /// What one stage hands to another: sends on the one, receives on the other.
+    /// What one stage passes to another: sends on the one, receives on the other.
     fn handed(
         &mut self,
         (operand, of): (&Materialization, &TensorJson),
@@ -216,7 +222,7 @@ impl<'g> Writer<'g> {
     /// The nodes of one run of a step; those that the result waits for.
     fn node(
         &mut self,
-        (number, step): (usize, &StepJson),
+        (number, step, share): (usize, &StepJson, usize),
         needed: Vec<u64>,
         runs: usize,
         tag: u64,
@@ -238,11 +244,13 @@ impl<'g> Writer<'g> {
             Some(Operation::Carry) => needed,
             _ if step.flops == 0.0 && step.local_bytes == 0 => needed,
             _ => {
+                let ops = (step.flops / share as f64).round() as u64;
                 let attributes = [
-                    ("num_ops", Value::Uint64(step.flops.round() as u64)),
-                    ("tensor_size", Value::Uint64(step.local_bytes)),
+                    ("num_ops", Value::Uint64(ops)),
+                    ("tensor_size", Value::Uint64(step.local_bytes / share as u64)),
                 ];
-                vec![self.write((&step.value, COMPUTE), &needed, step.time_s, &attributes)]
+                let seconds = step.time_s / share as f64;
+                vec![self.write((&step.value, COMPUTE), &needed, seconds, &attributes)]
             }
         }
     }
@@ -347,7 +355,8 @@ impl<'g> Writer<'g> {
     }
 }
 
-/// The nodes that one run of a step waits for: those of its microbatch, where operands have several.
+/// The nodes that one run of a step waits for: those of its microbatch, where operands have
+/// several.
 fn needed(read: &[Made], run: usize, runs: usize) -> Vec<u64> {
     let mut found: Vec<u64> = Vec::new();
     for made in read {

@@ -96,7 +96,10 @@ impl Writer<'_> {
 
 /// A type that has the numbers which are written among arguments.
 fn computed_in(dtype: DType, arguments: &[Argument]) -> DType {
-    let is_fraction = |argument: &Argument| matches!(argument, Argument::Number(text) if number(text).fract() != 0.0);
+    let is_fraction = |argument: &Argument| match argument {
+        Argument::Number(text) => number(text).fract() != 0.0,
+        Argument::Operand(_) => false,
+    };
     if !dtype.is_float() && arguments.iter().any(is_fraction) { DType::F32 } else { dtype }
 }
 

@@ -25,7 +25,7 @@ struct Border<'p> {
 }
 
 impl Border<'_> {
-    /// What is said of it at the function: its sharding and its name.
+    /// Its attributes at the function: its sharding and its name.
     fn attributes(&self) -> String {
         let layers = self.layers.as_ref().map_or_else(String::new, |layers| {
             let number =
