@@ -65,6 +65,7 @@ topics! {
     "import-jax": "programs of functions in JAX, and what is imported",
     "import-torch": "programs of models in PyTorch, and what is imported",
     "export": "plans as JSON and as JAX",
+    "xla": "plans beside what XLA's partitioner makes of the same programs",
     "python": "the Python package",
     "build": "plans in build scripts and build tools",
     "testing": "snapshot tests of plans and findings",

@@ -19,18 +19,37 @@ pub(crate) const DEVICES: u64 = 16;
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) planned: Planned,
-    small: PlanJson,
+    pub(crate) small: PlanJson,
     pub(crate) given: BTreeMap<String, Vec<f64>>,
     pub(crate) expected: BTreeMap<String, Vec<f64>>,
 }
 
 impl Case {
     /// The case of a program, if it has a plan and can be computed at small sizes.
-    fn of(path: &Path, strategy: shardwise::Strategy) -> Option<Self> {
-        let text = std::fs::read_to_string(path).ok()?;
+    pub(crate) fn of(path: &Path, strategy: shardwise::Strategy) -> Option<Self> {
+        let name = path.strip_prefix(root().join("tests/programs")).ok()?.with_extension("");
+        let name = name.to_string_lossy().replace('/', "-");
+        Self::of_text((name, path.to_str()?), &std::fs::read_to_string(path).ok()?, strategy)
+    }
+
+    /// The case of a program's text.
+    pub(crate) fn of_text(
+        (name, path): (String, &str),
+        text: &str,
+        strategy: shardwise::Strategy,
+    ) -> Option<Self> {
         let options = Options { strategy, memory: Some(f64::INFINITY), ..Options::default() };
-        let planned = shardwise::plan(path.to_str()?, &text, &options).ok()?;
+        Self::of_plan(name, shardwise::plan(path, text, &options).ok()?)
+    }
+
+    /// The case of a plan.
+    fn of_plan(name: String, planned: Planned) -> Option<Self> {
         let small = planned.small(DEVICES);
+        Self::at_sizes_of(name, planned, &small)
+    }
+
+    /// The case of a plan that is run at the sizes of another.
+    pub(crate) fn at_sizes_of(name: String, planned: Planned, small: &Planned) -> Option<Self> {
         let elements = small.plan.program.values.iter().map(|value| {
             let sizes = value.dims.iter().map(|&dim| small.plan.program.dims[dim].size);
             sizes.fold(1_u64, u64::saturating_mul)
@@ -42,9 +61,15 @@ impl Case {
         let json = small.json();
         let given = data(&json);
         let expected = verify::evaluate(&small.plan.program, &given)?;
+        Some(Self { name, planned, small: json, given, expected })
+    }
+
+    /// The case of a program's plan with other options.
+    pub(crate) fn with_options(path: &Path, options: &Options) -> Option<Self> {
         let name = path.strip_prefix(root().join("tests/programs")).ok()?.with_extension("");
         let name = name.to_string_lossy().replace('/', "-");
-        Some(Self { name, planned, small: json, given, expected })
+        let text = std::fs::read_to_string(path).ok()?;
+        Self::of_plan(name, shardwise::plan(path.to_str()?, &text, options).ok()?)
     }
 
     /// Writes the case as the scripts read it into a folder; returns its path.
@@ -68,10 +93,15 @@ pub(crate) fn assert_equal(script: &mut Command, cases: &[PathBuf], needs: &str)
 
 /// The cases of every program below a folder of `tests/programs`.
 pub(crate) fn cases(folder: &str, strategy: shardwise::Strategy) -> Vec<Case> {
+    paths(folder).iter().filter_map(|path| Case::of(path, strategy)).collect()
+}
+
+/// Every program below a folder of `tests/programs`.
+pub(crate) fn paths(folder: &str) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     programs(&root().join("tests/programs").join(folder), &mut paths);
     paths.sort();
-    paths.iter().filter_map(|path| Case::of(path, strategy)).collect()
+    paths
 }
 
 fn programs(folder: &Path, found: &mut Vec<PathBuf>) {

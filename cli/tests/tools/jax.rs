@@ -29,7 +29,12 @@ fn python() -> Command {
 
 /// Runs the plans of the programs in a folder; how many there are.
 fn run(folder: &str, strategy: Strategy) -> usize {
-    let scratch = empty_folder(&format!("jax-{folder}-{strategy:?}"));
+    run_script("run_jax.py", folder, strategy)
+}
+
+/// The same with a script of `cli/python`.
+fn run_script(name: &str, folder: &str, strategy: Strategy) -> usize {
+    let scratch = empty_folder(&format!("jax-{name}-{folder}-{strategy:?}"));
     let write = |case: &Case| {
         let module =
             (jax().write)(&case.planned).unwrap_or_else(|why| panic!("{}: {why}", case.name));
@@ -39,9 +44,17 @@ fn run(folder: &str, strategy: Strategy) -> usize {
     };
     let paths: Vec<PathBuf> = cases(folder, strategy).iter().map(write).collect();
     let mut script = python();
-    script.arg(root().join("cli/python/run_jax.py"));
+    script.arg(root().join("cli/python").join(name));
     assert_equal(&mut script, &paths, "jax==0.10.2");
     paths.len()
+}
+
+/// The suite `conformance` compares those of all programs.
+#[test]
+fn collectives_of_compiled_modules_are_those_of_their_plans() {
+    let script = "check_collectives.py";
+    let count = |folder: &&str| run_script(script, folder, Strategy::Search);
+    assert!(["layers", "scans", "pipelines"].iter().map(count).sum::<usize>() > 25);
 }
 
 /// Runs the programs in a folder in a style that leaves collectives to XLA's partitioner; how many

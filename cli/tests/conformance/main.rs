@@ -1,0 +1,16 @@
+//! Every program of the tests exported to JAX and compared: outputs with the unsharded program in
+//! all styles, collectives of the compiled modules with the plans, gradients with `jax.vjp`, and
+//! plans with what XLA's partitioner makes of the same programs.
+//!
+//! `.ci/run` runs a part of it in the suite `tools`; all of it takes half an hour, on demand:
+//! `pip install jax==0.10.2`, then `cargo test -p shardwise-cli --test conformance`.
+
+#[path = "../tools/cases.rs"]
+#[expect(dead_code, reason = "this suite writes no modules for PyTorch")]
+mod cases;
+#[path = "../common/mod.rs"]
+#[expect(dead_code, reason = "this suite runs no pages")]
+mod common;
+mod gradients;
+mod modules;
+mod partitioner;
