@@ -1,8 +1,8 @@
 //! Plans as Python modules that run them in JAX: one function under `jax.shard_map`, with the
 //! plan's collectives in the plan's order.
 //!
-//! Writing shardings as constraints and leaving the collectives to XLA's partitioner is shorter, but
-//! what runs is then not the plan: `styles` says why, and writes that for comparison.
+//! Writing shardings as constraints and leaving the collectives to XLA's partitioner is shorter,
+//! but what runs is then not the plan: `styles` says why, and writes that for comparison.
 //!
 //! | file | writes |
 //! | --- | --- |

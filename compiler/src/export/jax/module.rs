@@ -65,18 +65,21 @@ fn complete(plan: &PlanJson) -> PlanJson {
 fn about(style: Style) -> [&'static str; 2] {
     match style {
         Style::ShardMap => [
-            "The collectives of `device_step` are those of the plan, in its order. Comments are its\n\
+            "The collectives of `device_step` are those of the plan, in its order. \
+             Comments are its\n\
              types: `x[B_X, D] {U_Y}` is split over X along B, and a sum over Y is pending.",
             "from jax import lax\nfrom jax.sharding import NamedSharding\n",
         ],
         Style::Explicit => [
-            "Arrays have the plan's shardings in their types; comments are the plan's types. XLA's\n\
+            "Arrays have the plan's shardings in their types; comments are the plan's types. \
+             XLA's\n\
              partitioner inserts the collectives: they may be others than the plan's.",
             "from jax import lax\n\
              from jax.sharding import AxisType, Mesh, NamedSharding, auto_axes, reshard\n",
         ],
         Style::Constraints => [
-            "Statements have the plan's shardings as constraints; comments are the plan's types. XLA's\n\
+            "Statements have the plan's shardings as constraints; comments are the plan's types. \
+             XLA's\n\
              partitioner inserts the collectives: they may be others than the plan's.",
             "from jax import lax\nfrom jax.sharding import AxisType, Mesh, NamedSharding\n",
         ],

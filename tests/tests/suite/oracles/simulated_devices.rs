@@ -138,7 +138,7 @@ fn a_plan_is_run_against_a_program_on_the_same_axes_and_parts() {
     };
     let in_parts = planned("X=16 as 8x2", "X.0");
     run(&in_parts, &program("X=16 as 8x2", "X.0")).expect("the same mesh");
-    run(&in_parts, &program("X=16", "X")).expect("a program that leaves the parts open");
+    run(&in_parts, &program("X=16", "X.0")).expect("a program that leaves the parts open");
     run(&planned("X=16", "X"), &program("X=8", "X")).expect("another size");
     for (plan, mesh, axis) in [
         (&in_parts, "X=16 as 2x8", "X.0"),
