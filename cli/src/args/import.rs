@@ -12,7 +12,7 @@ pub(crate) enum ImportSource {
     Hf(HfArgs),
     /// Write the program of a function in JAX: `import jax models.py:forward --args 'f32[8, 128]'`.
     Jax(JaxArgs),
-    /// Write the program of a model in PyTorch: `import torch models.py:model --args
+    /// Write the program of a `torch.nn.Module`: `import torch models.py:model --args
     /// 'ids=int64[8, 128]'`.
     Torch(TorchArgs),
 }

@@ -29,8 +29,11 @@ pub(super) fn export(args: &ExportArgs, output: &mut Output) -> Result {
     text.map_or(Ok(()), |text| write_file(path, &text))
 }
 
+/// Writes a plan, or says why it cannot.
+type Write = fn(&Planned) -> std::result::Result<String, String>;
+
 /// What writes a plan: options of JAX are for JAX alone, and a style is that of a module.
-fn writer(args: &ExportArgs) -> Result<fn(&Planned) -> std::result::Result<String, String>> {
+fn writer(args: &ExportArgs) -> Result<Write> {
     let (format, style) = (args.format.name, args.style.name);
     let [module, shard_map] = [JAX_FORMATS[0].name, JAX_STYLES[0].name];
     match args.framework.name {

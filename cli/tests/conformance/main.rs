@@ -5,6 +5,8 @@
 //! `.ci/run` runs a part of it in the suite `tools`; all of it takes half an hour, on demand:
 //! `pip install jax==0.10.2`, then `cargo test -p shardwise-cli --test conformance`.
 
+#![expect(clippy::print_stdout, reason = "a suite on demand shows what is refused")]
+
 #[path = "../tools/cases.rs"]
 #[expect(dead_code, reason = "this suite writes no modules for PyTorch")]
 mod cases;

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use shardwise::{AxisSize, Options, Strategy};
+use shardwise::{AxisSize, Options, Planned, Strategy};
 
 use crate::cases::{Case, paths};
 use crate::common::{SHARDWISE, empty_folder, root, text};
@@ -37,11 +37,19 @@ fn write(program: &Path, scratch: &Path) -> Option<PathBuf> {
     let options =
         Options { mesh: mesh.collect(), memory: Some(f64::INFINITY), ..Options::default() };
     // A size that the small mesh cannot have is that of the program's own mesh.
-    let case = Case::with_options(program, &options).unwrap_or(case);
+    let planned = planned(program, &options);
+    let of_small = planned.and_then(|planned| Case::of_plan(case.name.clone(), planned));
+    let case = of_small.unwrap_or(case);
     let module = (style("shard_map").write)(&case.planned).ok()?;
     let path = case.write(scratch);
     std::fs::write(path.with_extension("py"), module).expect("a file can be written");
     Some(path)
+}
+
+/// The plan of a program with other options.
+fn planned(program: &Path, options: &Options) -> Option<Planned> {
+    let text = std::fs::read_to_string(program).ok()?;
+    shardwise::plan(program.to_str()?, &text, options).ok()
 }
 
 /// The rows of a page by their first column, without the last one, which is measured.

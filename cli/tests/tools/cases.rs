@@ -43,7 +43,7 @@ impl Case {
     }
 
     /// The case of a plan.
-    fn of_plan(name: String, planned: Planned) -> Option<Self> {
+    pub(crate) fn of_plan(name: String, planned: Planned) -> Option<Self> {
         let small = planned.small(DEVICES);
         Self::at_sizes_of(name, planned, &small)
     }
@@ -62,14 +62,6 @@ impl Case {
         let given = data(&json);
         let expected = verify::evaluate(&small.plan.program, &given)?;
         Some(Self { name, planned, small: json, given, expected })
-    }
-
-    /// The case of a program's plan with other options.
-    pub(crate) fn with_options(path: &Path, options: &Options) -> Option<Self> {
-        let name = path.strip_prefix(root().join("tests/programs")).ok()?.with_extension("");
-        let name = name.to_string_lossy().replace('/', "-");
-        let text = std::fs::read_to_string(path).ok()?;
-        Self::of_plan(name, shardwise::plan(path.to_str()?, &text, options).ok()?)
     }
 
     /// Writes the case as the scripts read it into a folder; returns its path.

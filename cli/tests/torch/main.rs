@@ -7,6 +7,7 @@
 #[path = "../tools/cases.rs"]
 mod cases;
 #[path = "../common/mod.rs"]
+#[expect(dead_code, reason = "this suite runs no build tools")]
 mod common;
 mod imported;
 

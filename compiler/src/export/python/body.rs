@@ -139,9 +139,10 @@ impl Target for Writer<'_> {
     ) -> String {
         let is_left = matches!(step.operation, Some(Operation::Last | Operation::Total));
         let variables = [made.clone()];
-        let made = match is_left {
-            true => self.annotated(Some(step), &variables, (&step.result, 0), made),
-            false => made,
+        let made = if is_left {
+            self.annotated(Some(step), &variables, (&step.result, 0), made)
+        } else {
+            made
         };
         let name = old.unwrap_or_else(|| {
             let suffix = match step.operation {

@@ -145,8 +145,9 @@ fn a_plan_is_run_against_a_program_on_the_same_axes_and_parts() {
         (&planned("X=16", "X"), "X=16 as 8x2", "X.0"),
         (&planned("X=16", "X"), "Y=16", "Y"),
     ] {
-        let findings = run(plan, &program(mesh, axis)).expect_err(mesh).to_string();
-        assert!(findings.contains("SW504") && findings.contains(mesh), "{findings}");
+        let findings = run(plan, &program(mesh, axis)).expect_err(mesh);
+        assert_eq!(findings.reports[0].diag.code, "SW504", "{findings}");
+        assert!(findings.to_string().contains(mesh), "{findings}");
     }
 }
 
