@@ -116,6 +116,9 @@ pub(crate) struct CostArgs {
         value_parser = clap::value_parser!(u64).range(1..=1 << 40)
     )]
     pub(crate) batches: Vec<u64>,
+    /// Write to a file, completely or not at all, instead of to standard output.
+    #[arg(short, long, value_name = "OUTPUT")]
+    pub(crate) output: Option<String>,
     #[command(flatten)]
     pub(crate) programs: ProgramArgs,
 }

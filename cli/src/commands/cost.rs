@@ -1,29 +1,40 @@
 //! `cost`: prints memory, work and bounds of a program, per statement and in total, and sizes it as
 //! a serving step.
 
+use shardwise::Planned;
 use shardwise::inference::{RequestedPhase, Sizing};
 
-use super::planning::for_each_plan;
+use super::planning::{for_each_plan, write_one};
 use crate::args::plan::{CostArgs, CostFormat};
 use crate::error::{Error, Result};
 use crate::output::Output;
 
 pub(super) fn cost(args: &CostArgs, output: &mut Output) -> Result {
     let sizing = Sizing { phase: args.phase, batches: args.batches.clone() };
-    for_each_plan(&args.programs, output, |planned, output| {
-        if asks_for_sizing(args)
-            && let Err(reason) = planned.inference(&sizing)
-        {
-            let text = format!("`{}` cannot be sized as asked: {reason}", planned.name);
-            return output.error(Error::input(text));
-        }
-        output.print(&match args.format {
-            CostFormat::Text => planned.cost_table_sized(&sizing),
-            CostFormat::Json => planned.cost_sized(&sizing).to_text(),
-            CostFormat::Html => planned.cost_html(&sizing).map_err(Error::input)?,
-            CostFormat::Svg => planned.roofline().map_err(Error::input)?,
-        })
-    })
+    let written = |planned: &Planned| written(planned, args, &sizing);
+    match &args.output {
+        Some(path) => write_one(&args.programs, path, output, written),
+        None => for_each_plan(&args.programs, output, |planned, output| match written(planned) {
+            Ok(text) => output.print(&text),
+            Err(error) => output.error(error),
+        }),
+    }
+}
+
+/// What is printed of a plan.
+fn written(planned: &Planned, args: &CostArgs, sizing: &Sizing) -> Result<String> {
+    if asks_for_sizing(args)
+        && let Err(reason) = planned.inference(sizing)
+    {
+        let text = format!("`{}` cannot be sized as asked: {reason}", planned.name);
+        return Err(Error::input(text));
+    }
+    match args.format {
+        CostFormat::Text => Ok(planned.cost_table_sized(sizing)),
+        CostFormat::Json => Ok(planned.cost_sized(sizing).to_text()),
+        CostFormat::Html => planned.cost_html(sizing).map_err(Error::input),
+        CostFormat::Svg => planned.roofline().map_err(Error::input),
+    }
 }
 
 fn asks_for_sizing(args: &CostArgs) -> bool {

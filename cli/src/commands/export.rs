@@ -3,7 +3,7 @@
 use shardwise::Planned;
 use shardwise::export::{JAX_FORMATS, JAX_STYLES};
 
-use super::planning::for_each_plan;
+use super::planning::{for_each_plan, write_one};
 use crate::args::plan::ExportArgs;
 use crate::error::{Error, Result};
 use crate::output::{Output, write_file};
@@ -15,18 +15,10 @@ pub(super) fn export(args: &ExportArgs, output: &mut Output) -> Result {
     }
     let programs = &args.programs;
     let written = |planned: &Planned| write(planned).map_err(Error::input);
-    let Some(path) = &args.output else {
-        return for_each_plan(programs, output, |planned, output| output.print(&written(planned)?));
-    };
-    if programs.files.len() > 1 {
-        return Err(Error::usage("-o takes one program; run the command once for each"));
+    match &args.output {
+        Some(path) => write_one(programs, path, output, written),
+        None => for_each_plan(programs, output, |planned, output| output.print(&written(planned)?)),
     }
-    let mut text = None;
-    for_each_plan(programs, output, |planned, _| {
-        text = Some(written(planned)?);
-        Ok(())
-    })?;
-    text.map_or(Ok(()), |text| write_file(path, &text))
 }
 
 /// Writes a plan, or says why it cannot.

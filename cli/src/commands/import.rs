@@ -2,6 +2,7 @@
 
 mod python;
 
+use shardwise::codes::tool::NOT_IMPORTED;
 use shardwise::import::hf::{self, Setting};
 
 use crate::args::import::{HfArgs, ImportSource};
@@ -35,7 +36,7 @@ fn from_hf(args: &HfArgs, output: &mut Output) -> Result {
 pub(super) fn program(config: &str, setting: &Setting, output: &mut Output) -> Result<String> {
     let text = read(config)?.text;
     let imported = hf::program(&text, setting)
-        .map_err(|error| Error::input(format!("`{config}`: {error}")))?;
+        .map_err(|error| Error::input(format!("{NOT_IMPORTED}: `{config}`: {error}")))?;
     warn(&imported.warnings, output)?;
     Ok(imported.program)
 }

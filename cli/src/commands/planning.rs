@@ -1,14 +1,14 @@
-//! Shared by `plan` and `cost`: plans the programs that their arguments name, one by one.
+//! Shared by `plan`, `cost` and `export`: plans the programs that their arguments name, one by one.
 
 use shardwise::oneliner::{self, Setting};
 use shardwise::{Options, Planned};
 
 use crate::args::plan::{ExpressionArgs, ProgramArgs};
 use crate::args::planning::{PlanningArgs, SizeArgs};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::input::{Source, read};
 use crate::options;
-use crate::output::Output;
+use crate::output::{Output, write_file};
 
 /// Plans every program and shows its plan; a program that cannot be planned is reported and
 /// skipped.
@@ -29,6 +29,24 @@ pub(super) fn for_each_plan(
         }
     }
     Ok(())
+}
+
+/// What is written of the plan of one program, in a file.
+pub(super) fn write_one(
+    args: &ProgramArgs,
+    path: &str,
+    output: &mut Output,
+    written: impl Fn(&Planned) -> Result<String>,
+) -> Result {
+    if args.files.len() > 1 {
+        return Err(Error::usage("-o takes one program; run the command once for each"));
+    }
+    let mut text = None;
+    for_each_plan(args, output, |planned, _| {
+        text = Some(written(planned)?);
+        Ok(())
+    })?;
+    text.map_or(Ok(()), |text| write_file(path, &text))
 }
 
 /// The programs that the arguments name; a file that cannot be read is reported and skipped.

@@ -60,7 +60,7 @@ fn mistakes_say_what_is_wrong() {
     assert_eq!(code, Some(2));
     assert!(error.contains("cannot read `missing.json`: no such file"), "{error}");
     for (input, expected) in [
-        ("hidden", "`-`: not JSON: "),
+        ("hidden", "not JSON: "),
         ("{}", "there is no field `model_type`"),
         (r#"{"model_type": "bert"}"#, "`model_type` is `bert`, which is none of deepseek_v2, "),
         (r#"{"model_type": "llama"}"#, "there is no field `hidden_size`"),
@@ -68,7 +68,7 @@ fn mistakes_say_what_is_wrong() {
     ] {
         let (code, error) = refused(&["-"], input);
         assert_eq!(code, Some(1), "{error}");
-        assert!(error.contains(expected), "{error}");
+        assert!(error.starts_with("error: SW904: `-`: ") && error.contains(expected), "{error}");
     }
     let config = "tests/configs/llama-3.2-1b.json";
     let (code, error) = refused(&[config, "--batch", "0"], "");

@@ -20,12 +20,14 @@ fn read(path: &Path) -> String {
 }
 
 /// Every command that writes, with the file that it writes.
-const WRITERS: [(&[&str], &str); 6] = [
+const WRITERS: [(&[&str], &str); 8] = [
     (&["plan", "p.shard", "-o", "p.plan"], "p.plan"),
     (&["plan", "p.shard", "-o", "other.plan", "--depfile", "p.d"], "p.d"),
     (&["fmt", "p.shard"], "p.shard"),
     (&["check", "p.shard", "--fix"], "p.shard"),
     (&["check", "p.shard", "--format", "json", "-o", "p.json"], "p.json"),
+    (&["cost", "p.shard", "--format", "html", "-o", "cost.html"], "cost.html"),
+    (&["export", "jax", "p.shard", "-o", "p.py"], "p.py"),
     (&["sweep", "p.shard", "--mesh", "X=2|4", "-o", "p.txt"], "p.txt"),
 ];
 

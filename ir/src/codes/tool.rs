@@ -42,16 +42,17 @@ Run the plan from its JSON instead, which says everything that is needed:
     Code {
         code: NOT_IMPORTED,
         name: "not-imported",
-        page: "`import jax` cannot write the program of a function: it has a primitive that is not in \
-            the language, its arguments do not fit it, it raises an exception, or there is no \
-            package `jax`. The message names the line of the function, and what to write instead.
+        page: "`import` cannot write a program. A function in JAX or a model in PyTorch has an operation \
+            that is not in the language, its arguments do not fit it, it raises an exception, or its \
+            package is not installed; the message names the line, and what to write instead. A \
+            `config.json` is of an architecture that is not known, or lacks what the program needs.
 
 Triggered by a function with
 
-    order = jnp.sort(scores)
+    x = jax.lax.while_loop(lambda x: x.max() < 1, step, x)
 
 Write instead
 
-    largest, _ = jax.lax.top_k(scores, 8)",
+    x = jax.lax.fori_loop(0, 8, lambda _, x: step(x), x)",
     },
 ];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
@@ -60,7 +61,8 @@ def as_function(graph: Graph) -> tuple[Callable[..., Any], dict[str, Any]]:
             values[argument.nodes[0]] = value
         runner = Runner(graph, values)
         runner.run(found)
-        return {name: runner.value(node) for name, node in graph.outputs}
+        # JAX keeps the order of this dictionary, and sorts the keys of others.
+        return OrderedDict((name, runner.value(node)) for name, node in graph.outputs)
 
     shapes: dict[str, Any] = {}
     for argument in known:
