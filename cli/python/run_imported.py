@@ -44,12 +44,12 @@ def module_of(path):
     return module
 
 
-def given(imported, leaves, module):
+def given(imported, values, module):
     """The arguments of an exported module, by their names in the program."""
     sizes, found = module.Sizes(), {}
     for name, (_, dims, _) in module.ARGUMENTS.items():
         path = imported.declared.get(name)
-        value = imported.captured[name] if path is None else leaves[path]
+        value = imported.captured[name] if path is None else values[path]
         found[name] = np.asarray(wide(value)).reshape([getattr(sizes, dim) for dim in dims])
     return found
 
@@ -89,7 +89,9 @@ def run(folder, case):
     return max(map(difference, outputs, expected)), len(outputs)
 
 
-def main():
+def compare(run):
+    """Runs the cases that the script was called with: the largest difference and how many outputs
+    there are, of each."""
     folder, *cases = sys.argv[1:]
     failed = False
     for case in cases:
@@ -105,4 +107,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    compare(run)

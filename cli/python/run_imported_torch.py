@@ -23,7 +23,7 @@ from importers.from_torch.export import graph_of  # noqa: E402
 from importers.from_torch.importer import Options, arguments_of, import_model  # noqa: E402
 from importers.from_torch.layers import items  # noqa: E402
 from importers.from_torch.target import arguments, load  # noqa: E402
-from run_imported import MESH, TOLERANCE, difference, module_of  # noqa: E402
+from run_imported import MESH, compare, difference, given, module_of  # noqa: E402
 
 
 def made(target):
@@ -53,9 +53,9 @@ def drawn(args, named, limit):
     return filled
 
 
-def values_by_path(graph, model, given):
+def values_by_path(graph, model, call):
     """The value of each argument of the imported function, by its path."""
-    leaves = [it for it in torch.utils._pytree.tree_leaves(given) if isinstance(it, torch.Tensor)]
+    leaves = [it for it in torch.utils._pytree.tree_leaves(call) if isinstance(it, torch.Tensor)]
     inputs = iter(leaves)
     by_node = {}
     tensors = dict(model.named_parameters(remove_duplicate=False))
@@ -82,18 +82,14 @@ def run(folder, case):
     graph = graph_of(model, args, named)
     imported = import_model(model, args, named, Options(mesh=MESH))
     real = made(target)
-    given = drawn(args, named, 8)
+    call = drawn(args, named, 8)
     with torch.no_grad():
-        expected = tensors_of(real(*given[0], **given[1]))
-    values = values_by_path(graph, real, given)
+        expected = tensors_of(real(*call[0], **call[1]))
+    values = values_by_path(graph, real, call)
     jax.config.update("jax_enable_x64", True)
     try:
         exported = module_of(f"{folder}/{os.path.basename(target).split('.')[0]}_{name}.py")
-        sizes, found = exported.Sizes(), {}
-        for argument, (_, dims, _) in exported.ARGUMENTS.items():
-            path = imported.declared.get(argument)
-            value = imported.captured[argument] if path is None else values[path]
-            found[argument] = np.asarray(value).reshape([getattr(sizes, dim) for dim in dims])
+        found = given(imported, values, exported)
         mesh = jax.make_mesh(tuple(exported.MESH.values()), tuple(exported.MESH))
         results = exported.sharded_step(mesh)(exported.placed(mesh, found))
     finally:
@@ -104,20 +100,5 @@ def run(folder, case):
     return max(map(difference, outputs, expected)), len(outputs)
 
 
-def main():
-    folder, *cases = sys.argv[1:]
-    failed = False
-    for case in cases:
-        try:
-            worst, outputs = run(folder, case)
-            verdict = "equal" if worst <= TOLERANCE else "WRONG"
-            print(f"{verdict} {case.partition('=')[0]}: {outputs} outputs within {worst:.1e}")
-            failed |= verdict != "equal"
-        except Exception as error:  # noqa: BLE001
-            print(f"WRONG {case}: {type(error).__name__}: {error}")
-            failed = True
-    sys.exit(failed)
-
-
 if __name__ == "__main__":
-    main()
+    compare(run)

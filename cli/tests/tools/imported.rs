@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{SHARDWISE, blocks, empty_folder, path_with_binary, root, run_page, text};
+use crate::common::{SHARDWISE, blocks, empty_folder, root, run_page, text};
+use crate::importing;
 use crate::require;
 
 /// Whole models; each file has a function `forward`, and one that returns `example` arguments.
@@ -19,45 +20,13 @@ fn folder() -> PathBuf {
 
 /// Imports, verifies and exports a function; its case for `run_imported.py`.
 fn written(scratch: &Path, file: &str, function: &str, arguments: &str) -> String {
-    let target = format!("{}:{function}", folder().join(file).with_extension("py").display());
-    let script = format!(
-        "set -e
-        shardwise import jax '{target}' --args '{arguments}' --mesh 'X=2, Y=2' \
-            -o {file}_{function}.shard
-        shardwise verify {file}_{function}.shard
-        shardwise export jax {file}_{function}.shard -o {file}_{function}.py"
-    );
-    let output = Command::new("sh")
-        .args(["-c", &script])
-        .current_dir(scratch)
-        .env("PATH", path_with_binary())
-        .output()
-        .expect("a shell starts");
-    let errors = text(&output.stderr);
-    assert!(output.status.success(), "{file}:{function}: {errors}{}", text(&output.stdout));
-    format!("{target}={arguments}")
+    let file = folder().join(file).with_extension("py");
+    importing::written("jax", scratch, &file, (function, arguments))
 }
 
 /// Compares what was written with the functions.
 fn assert_equal(scratch: &Path, cases: &[String]) {
-    let output = Command::new("python3")
-        .arg(root().join("cli/python/run_imported.py"))
-        .arg(scratch)
-        .args(cases)
-        .env("JAX_PLATFORMS", "cpu")
-        .env("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .output()
-        .expect("python starts");
-    let log = text(&output.stdout);
-    let wrong: Vec<&str> = log.lines().filter(|line| !line.starts_with("equal ")).collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(
-        output.status.success(),
-        "run `pip install jax==0.10.2 flax==0.12.8`: {}",
-        text(&output.stderr)
-    );
-    assert_eq!(log.lines().count(), cases.len());
+    importing::assert_equal("run_imported.py", scratch, cases, "jax==0.10.2 flax==0.12.8");
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod chakra;
 mod ci;
 mod editors;
 mod imported;
+mod importing;
 mod install;
 mod interpreter;
 mod jax;

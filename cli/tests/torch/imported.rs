@@ -4,10 +4,11 @@
 //! `published.py` has models of the package `transformers`: `pip install torch==2.15.0
 //! transformers==5.23.0 jax==0.10.2`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use crate::common::{SHARDWISE, blocks, empty_folder, path_with_binary, root, run_page, text};
+use crate::common::{SHARDWISE, blocks, empty_folder, root, run_page, text};
+use crate::importing;
 
 fn folder() -> PathBuf {
     root().join("cli/tests/torch/imported")
@@ -27,47 +28,16 @@ fn cases(file: &str) -> Vec<(String, String)> {
     text(&output.stdout).lines().filter_map(split).collect()
 }
 
-/// Imports, verifies and exports a model; its case for `run_imported_torch.py`.
-fn written(scratch: &Path, file: &str, model: &str, arguments: &str) -> String {
-    let target = format!("{}:{model}", folder().join(file).with_extension("py").display());
-    let script = format!(
-        "set -e
-        shardwise import torch '{target}' --args '{arguments}' --mesh 'X=2, Y=2' \
-            -o {file}_{model}.shard
-        shardwise verify {file}_{model}.shard
-        shardwise export jax {file}_{model}.shard -o {file}_{model}.py"
-    );
-    let output = Command::new("sh")
-        .args(["-c", &script])
-        .current_dir(scratch)
-        .env("PATH", path_with_binary())
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .output()
-        .expect("a shell starts");
-    let errors = text(&output.stderr);
-    assert!(output.status.success(), "{file}:{model}: {errors}{}", text(&output.stdout));
-    format!("{target}={arguments}")
-}
-
 /// Compares what was imported from a file with its models; how many there are.
 fn run(file: &str) -> usize {
     let scratch = empty_folder(&format!("imported-torch-{file}"));
-    let cases: Vec<String> =
-        cases(file).iter().map(|(model, given)| written(&scratch, file, model, given)).collect();
-    let output = Command::new("python3")
-        .arg(root().join("cli/python/run_imported_torch.py"))
-        .arg(&scratch)
-        .args(&cases)
-        .env("JAX_PLATFORMS", "cpu")
-        .env("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .output()
-        .expect("python starts");
-    let log = text(&output.stdout);
-    let wrong: Vec<&str> = log.lines().filter(|line| !line.starts_with("equal ")).collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(log.lines().count(), cases.len());
+    let path = folder().join(file).with_extension("py");
+    let written = |(model, given): &(String, String)| {
+        importing::written("torch", &scratch, &path, (model, given))
+    };
+    let cases: Vec<String> = cases(file).iter().map(written).collect();
+    let needs = "torch==2.15.0 transformers==5.23.0 jax==0.10.2";
+    importing::assert_equal("run_imported_torch.py", &scratch, &cases, needs);
     cases.len()
 }
 

@@ -10,6 +10,8 @@ mod cases;
 #[expect(dead_code, reason = "this suite runs no build tools")]
 mod common;
 mod imported;
+#[path = "../tools/importing.rs"]
+mod importing;
 
 use std::process::Command;
 
