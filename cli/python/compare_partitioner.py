@@ -6,7 +6,7 @@
 The partitioner gets the unsharded program and the shardings of its arguments and outputs. Both are
 compiled at the sizes of the program on a small mesh; each collective in the HLO is priced by
 `shardwise plan` on the hardware of the program, and both are run at small sizes. `PAGE.md` gets a
-row for each program.
+row for each folder of programs, and one for each program.
 """
 
 import collections
@@ -244,28 +244,55 @@ def compare(path):
 
 def ratio(a, b):
     if a == b == 0:
-        return "1.00"
-    return "∞" if b == 0 else f"{a / b:.2f}"
+        return 1.0
+    return math.inf if b == 0 else a / b
+
+
+def shown(number):
+    return "∞" if number == math.inf else f"{number:.2f}"
+
+
+def ratios(row):
+    """XLA over the plan: prices, prices with reduce-scatters, FLOPs, wall time."""
+    plan = row["plan"][1]
+    return (
+        ratio(row["xla"][1], plan),
+        ratio(row["least"], plan),
+        ratio(row["xla flops"], row["plan flops"]),
+        ratio(row["seconds"][1], row["seconds"][0]),
+    )
+
+
+def summed_up(folder, rows):
+    """A folder's number of programs, medians of their ratios, and which side is cheaper."""
+    found = [ratios(row) for row in rows]
+    # Prices have three digits.
+    plan = sum(min(price, least) > 1.005 for price, least, _, _ in found)
+    xla = sum(max(price, least) < 0.995 for price, least, _, _ in found)
+    medians = " | ".join(shown(statistics.median(column)) for column in zip(*found))
+    return f"| `{folder}/` | {len(rows)} | {plan} | {xla} | {medians} |"
 
 
 def line(name, row):
     (plan, plan_s), (xla, xla_s) = row["plan"], row["xla"]
-    wall = ratio(row["seconds"][1], row["seconds"][0])
-    prices = f"{plan_s * 1e6:.3g} | {xla_s * 1e6:.3g} | {ratio(xla_s, plan_s)}"
-    least = ratio(row["least"], plan_s)
-    flops = ratio(row["xla flops"], row["plan flops"])
-    return f"| `{name}` | {plan} | {xla} | {prices} | {least} | {flops} | {wall} |"
+    of_both = " | ".join(shown(number) for number in ratios(row))
+    return f"| `{name}` | {plan} | {xla} | {plan_s * 1e6:.3g} | {xla_s * 1e6:.3g} | {of_both} |"
 
 
 if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
     page, *paths = sys.argv[1:]
+    by_folder = {}
     with open(page, "w") as out:
         for path in paths:
             name = os.path.basename(path).removesuffix(".json")
             try:
-                text = line(name, compare(path))
+                row = compare(path)
+                by_folder.setdefault(name.split("-")[0], []).append(row)
+                text = line(name, row)
             except Exception as error:  # The others are still compared.
                 text = f"# {name}: {type(error).__name__}: {str(error)[:200]}".replace("\n", " ")
             print(text, file=out, flush=True)
             jax.clear_caches()
+        for folder, rows in by_folder.items():
+            print(summed_up(folder, rows), file=out)

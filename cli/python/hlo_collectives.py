@@ -24,6 +24,9 @@ LINE = re.compile(
 )
 CALLED = re.compile(r"(?:to_apply|calls|body|true_computation|false_computation)=%?([\w.-]+)")
 BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
+MESH = re.compile(
+    r"replica_groups=mesh\[(.*?)\](?:, device_ids=\(\[([\d,]+)\](?:T\(([\d,]+)\))?\))? *\{(.*?)\}"
+)
 TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 
 
@@ -55,6 +58,36 @@ def shapes(text):
     return [(kind, math.prod(int(n) for n in dims.split(",") if n)) for kind, dims in parts]
 
 
+def of_mesh(sizes, order, axes):
+    """The groups along axes of a mesh: `mesh['a'=2,'b'=8], device_ids=([8,2]T(1,0)) {'a','b':(2)4}`,
+    of the second axis only the part of size 4 after one of size 2; `order` may lack."""
+    shape, chosen = [], []
+    parts = {name: (int(before), int(size)) for name, before, size in
+             re.findall(r"'([^']*)':\((\d+)\)(\d+)", axes)}
+    whole = set(re.findall(r"'([^']*)'(?!:)", axes))
+    for name, size in re.findall(r"'([^']*)'=(\d+)", sizes):
+        if name in parts:
+            before, part = parts[name]
+            shape += [before, part, int(size) // (before * part)]
+            chosen.append(len(shape) - 2)
+        else:
+            shape.append(int(size))
+            chosen += [len(shape) - 1] * (name in whole)
+    if len(chosen) != len(axes.split(",")):
+        raise ValueError(f"not axes of the mesh, or several parts of one: {axes}")
+    devices = numbered(*order) if order else np.arange(math.prod(shape))
+    devices = np.moveaxis(devices.reshape(shape), chosen, range(len(chosen)))
+    size = math.prod(shape[place] for place in chosen)
+    return devices.reshape(size, -1).T.tolist()
+
+
+def numbered(shape, order):
+    """`[8,2]T(1,0)`: numbers in rows of a shape, its dimensions in another order."""
+    shape = [int(n) for n in shape.split(",")]
+    devices = np.arange(math.prod(shape)).reshape(shape)
+    return devices.transpose([int(n) for n in order.split(",")]) if order else devices
+
+
 def groups(line, count):
     """The groups of devices of a collective."""
     pairs = re.search(r"source_target_pairs=\{(.*?)\}\}", line)
@@ -64,13 +97,14 @@ def groups(line, count):
         r"replica_groups=\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", line
     )
     if iota:
-        shape = [int(n) for n in iota.group(3).split(",")]
-        devices = np.arange(math.prod(shape)).reshape(shape)
-        if iota.group(4):
-            devices = devices.transpose([int(n) for n in iota.group(4).split(",")])
-        rows = devices.reshape(int(iota.group(1)), int(iota.group(2))).tolist()
+        rows = numbered(*iota.group(3, 4)).reshape(int(iota.group(1)), int(iota.group(2))).tolist()
+    elif mesh := MESH.search(line):
+        rows = of_mesh(mesh.group(1), mesh.group(2) and mesh.group(2, 3), mesh.group(4))
     else:
         given = re.search(r"replica_groups=\{(\{.*?\})?\}", line)
+        if not given and "replica_groups=" in line:
+            raise ValueError(f"groups in a form that is not known: {line[:200]}")
+        # All devices are written as no groups.
         rows = lists(given.group(1)) if given and given.group(1) else [list(range(count))]
     return tuple(sorted(tuple(sorted(row)) for row in rows))
 

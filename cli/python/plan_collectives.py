@@ -69,37 +69,20 @@ class Planned:
         return elements
 
     def step(self, number):
-        """The collectives of a step: one for each dimension that it changes."""
+        """The collective of a step, as a list; empty where nothing is communicated."""
         step = self.plan["steps"][number]
         operation, times = step["operation"], self.times.get(number, 1)
         kind = operation["kind"]
         if "axes" not in operation or kind in ("slice", "unreduce"):
             return []
-        operand = step["operands"][0]
-        now, found = self.elements(number), []
-
-        def add(axes, elements):
-            if self.parts(axes) > 1:
-                found.append(Collective(kind, self.groups(axes), elements, None, times))
-
+        axes, elements = operation["axes"], self.elements(number)
         if kind == "all_gather":
-            for dim in operand["dims"]:
-                gone = [axis for axis in dim["axes"] if axis in operation["axes"]]
-                if gone:
-                    now *= self.parts(gone)
-                    add(gone, now)
-        elif kind == "all_reduce":
-            add(operation["axes"], now)
-        elif kind == "permute":
-            add(operation["axes"], now)
-        else:
-            into = {}
-            for axis, dim in zip(operation["axes"], operation["into"]):
-                into.setdefault(dim, []).append(axis)
-            for axes in into.values():
-                add(axes, now)
-                now //= self.parts(axes) if kind == "reduce_scatter" else 1
-        return found
+            split = {axis for dim in step["operands"][0]["dims"] for axis in dim["axes"]}
+            axes = [axis for axis in axes if axis in split]
+            elements *= self.parts(axes)
+        if self.parts(axes) == 1:
+            return []
+        return [Collective(kind, self.groups(axes), elements, None, times)]
 
     def collectives(self, of_constants=False):
         """Those of constants, or all others."""

@@ -4,7 +4,8 @@
 
 A case is `FILE:FUNCTION=ARGUMENTS`, as `shardwise import jax` has them; in the folder are the
 program that it wrote, `NAME.shard`, and the module that `shardwise export jax` wrote of that,
-`NAME.py`, where NAME is `FILE_FUNCTION`. All is computed in float64: exported modules on virtual
+`NAME.py`, where NAME is `FILE_FUNCTION`. Functions that the language does not have are those that `OPAQUE` of
+FILE names. All is computed in float64: exported modules on virtual
 devices by the plan of their mesh. The script prints a line for each case, and fails if one output
 differs.
 """
@@ -37,10 +38,13 @@ def wide(leaf):
     return jax.numpy.asarray(leaf, "float64") if is_float else leaf
 
 
-def module_of(path):
+def module_of(path, source):
+    """An exported module, with what the source of its program has for opaque functions."""
     spec = importlib.util.spec_from_file_location("exported", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    for name, function in getattr(source, "OPAQUE", {}).items():
+        setattr(module, f"opaque_{name}", function)
     return module
 
 
@@ -78,7 +82,7 @@ def run(folder, case):
     jax.config.update("jax_enable_x64", True)
     try:
         expected = jax.tree_util.tree_leaves(function(*jax.tree_util.tree_map(wide, args)))
-        exported = module_of(base + ".py")
+        exported = module_of(base + ".py", module)
         mesh = jax.make_mesh(tuple(exported.MESH.values()), tuple(exported.MESH))
         placed = exported.placed(mesh, given(imported, leaves, exported))
         outputs = list(exported.sharded_step(mesh)(placed).values())

@@ -88,7 +88,7 @@ def run(folder, case):
     values = values_by_path(graph, real, call)
     jax.config.update("jax_enable_x64", True)
     try:
-        exported = module_of(f"{folder}/{os.path.basename(target).split('.')[0]}_{name}.py")
+        exported = module_of(f"{folder}/{os.path.basename(target).split('.')[0]}_{name}.py", module)
         found = given(imported, values, exported)
         mesh = jax.make_mesh(tuple(exported.MESH.values()), tuple(exported.MESH))
         results = exported.sharded_step(mesh)(exported.placed(mesh, found))

@@ -3,11 +3,13 @@
     run_jax.py CASE.json ...
 
 Beside each case, which `run_plan.py` describes, is the module that was exported from its plan:
-CASE.py. All is computed in float64.
+CASE.py. It is run on the data of the case and on its own, on which `main` of the module compares it
+with its `reference`. All is computed in float64.
 """
 
 import math
 import sys
+from functools import partial
 
 import numpy as np
 
@@ -53,7 +55,22 @@ def run(path):
             value = module.combined(name, value, tuple(range(pending)))
         expected = expected.reshape(value.shape)
         worst = max(worst, difference(value, expected, expected))
-    return worst, len(outputs), count
+    return max(worst, on_its_own_data(module, step, mesh)), len(outputs), count
+
+
+def on_its_own_data(module, step, mesh):
+    """The largest difference that `main` of a module finds; infinite for what is no number."""
+    n, worst = module.SMALL, 0.0
+    given = module.small_arguments(n)
+    found = module.by_layer(step(module.placed(mesh, given, n)), n)
+    expected = jax.jit(partial(module.reference, n))(module.complete(given))
+    for name, value in expected.items():
+        parts = tuple(range(len(module.PENDING.get(name, ()))))
+        total = module.combined(name, np.asarray(found[name], float), parts)
+        value = np.asarray(value, float)
+        error = np.abs(total - value).max(initial=0) / max(1.0, np.abs(value).max(initial=0))
+        worst = max(worst, float(np.nan_to_num(error, nan=np.inf)))
+    return worst
 
 
 if __name__ == "__main__":

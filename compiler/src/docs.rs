@@ -74,6 +74,7 @@ topics! {
     "calibrate": "measurements to the rates of a chip",
     "theory": "the four cases of products, prices of collectives, the search",
     "fusion": "which operations run as one kernel",
+    "reshards": "bytes of every reshard beside the fewest that any plan could take",
     "accuracy": "predictions beside published measurements",
     "serving": "serving steps beside engines and another predictor",
     "reliability": "what is tried to break it, and how files and limits behave",

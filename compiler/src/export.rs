@@ -94,12 +94,12 @@ pub const JAX_STYLES: &[Format<Planned>] = &[
     Format {
         name: "explicit",
         about: "Shardings in the types of complete arrays (`jax.sharding.AxisType.Explicit`)",
-        write: |planned| python_module(planned, "JAX", jax::explicit),
+        write: |planned| partitioned_module(planned, jax::explicit),
     },
     Format {
         name: "constraints",
         about: "`with_sharding_constraint` around each statement, for XLA's partitioner",
-        write: |planned| python_module(planned, "JAX", jax::constraints),
+        write: |planned| partitioned_module(planned, jax::constraints),
     },
 ];
 
@@ -108,6 +108,17 @@ const SMALL_DEVICES: u64 = 16;
 
 fn jax_module(planned: &Planned) -> Result<String, String> {
     python_module(planned, "JAX", jax::module)
+}
+
+/// A module that XLA's partitioner runs. What it cannot run, the plan's own collectives mostly can.
+fn partitioned_module(
+    planned: &Planned,
+    module: fn(&PlanJson, &PlanJson) -> walk::Result,
+) -> Result<String, String> {
+    python_module(planned, "JAX", module).map_err(|why| match jax_module(planned) {
+        Ok(_) => format!("{why}; leave out `--style` to write the plan with its own collectives"),
+        Err(_) => why,
+    })
 }
 
 fn torch_module(planned: &Planned) -> Result<String, String> {

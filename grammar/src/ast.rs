@@ -437,6 +437,8 @@ pub struct Call {
     pub subscript: Option<Spanned<Vec<Name>>>,
     /// How many words of the subscript stand before its arrow; 0 without one, and of collectives.
     pub before_arrow: usize,
+    /// Of a collective with several arrows (`{X->J,Y->K}`): the places of the words after them.
+    pub receivers: Vec<usize>,
     /// The arguments.
     pub arguments: Vec<Expr>,
     /// `window=1024`: options and what they are set to.

@@ -160,6 +160,22 @@ fn words(words: &[Name]) -> String {
     if let [one] = words { one.node.clone() } else { format!("{{{}}}", comma(words)) }
 }
 
+/// `XY->J,Z->K`: an arrow before each word whose place is that of a receiver.
+fn moves(words: &[Name], receivers: &[usize]) -> String {
+    let mut text = String::new();
+    for (place, word) in words.iter().enumerate() {
+        text += if place == 0 {
+            ""
+        } else if receivers.contains(&place) {
+            "->"
+        } else {
+            ","
+        };
+        text += &word.node;
+    }
+    text
+}
+
 fn comma(words: &[Name]) -> String {
     words.iter().map(|word| word.node.as_str()).collect::<Vec<_>>().join(",")
 }
@@ -236,7 +252,8 @@ fn call_text(call: &Call) -> String {
             Some((from @ [_, ..], to)) => {
                 format!("_{{{}->{}}}", comma(from), comma(to))
             }
-            _ => format!("_{}", words(&subscript.node)),
+            _ if call.receivers.is_empty() => format!("_{}", words(&subscript.node)),
+            _ => format!("_{{{}}}", moves(&subscript.node, &call.receivers)),
         }
     });
     let options = call.options.iter().map(|(option, to)| format!("{}={}", option.node, to.node));

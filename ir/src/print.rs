@@ -332,24 +332,26 @@ pub fn axis_word(mesh: &Mesh, axes: &[AxisRef]) -> String {
     if list.contains(',') { format!("{{{list}}}") } else { list }
 }
 
-/// `ReduceScatter_{X,K}`: a collective on a value whose dimensions have these names.
+/// `ReduceScatter_{X,K}`, `AllToAll_{XY->J,Z->K}`: a collective on a value whose dimensions have
+/// these names.
 pub(crate) fn collective_head(mesh: &Mesh, dims: &[&str], collective: &Collective) -> String {
     let name = collective.kind.name();
     let receivers: Vec<&str> =
         collective.into.iter().filter_map(|&position| dims.get(position).copied()).collect();
     let named = matches!(collective.kind, CollectiveKind::ReduceScatter | CollectiveKind::AllToAll);
-    match receivers.as_slice() {
-        [first, rest @ ..] if named && rest.iter().all(|other| other == first) => {
-            format!("{name}_{{{},{first}}}", axis_list(mesh, &collective.axes))
-        }
-        receivers if named => {
-            let axes = collective.axes.iter().map(|axis| mesh.axes[axis.axis()].name.as_str());
-            let pairs: Vec<String> =
-                axes.zip(receivers).map(|(axis, dim)| format!("{axis},{dim}")).collect();
-            format!("{name}_{{{}}}", pairs.join(","))
-        }
-        _ => format!("{name}_{}", axis_word(mesh, &collective.axes)),
+    if !named || receivers.is_empty() {
+        return format!("{name}_{}", axis_word(mesh, &collective.axes));
     }
+    let mut moves: Vec<(&str, Vec<AxisRef>)> = Vec::new();
+    for (&axis, receiver) in collective.axes.iter().zip(receivers) {
+        match moves.last_mut() {
+            Some((last, axes)) if *last == receiver => axes.push(axis),
+            _ => moves.push((receiver, vec![axis])),
+        }
+    }
+    let arrow = if moves.len() == 1 { "," } else { "->" };
+    let words = moves.iter().map(|(to, axes)| format!("{}{arrow}{to}", axis_list(mesh, axes)));
+    format!("{name}_{{{}}}", words.collect::<Vec<_>>().join(","))
 }
 
 fn exact(pin: Option<&Pin>) -> Option<Sharding> {

@@ -11,6 +11,7 @@ pub mod random;
 pub mod random_model;
 pub mod random_program;
 pub mod reliability;
+pub mod reshards;
 pub mod small_sizes;
 pub mod snapshot;
 

@@ -148,6 +148,7 @@ module.exports = grammar({
     _axes_in_braces: ($) =>
       seq(
         separated($.axis, choice(",", "->", "→")),
+        optional(choice("->", "→")),
         optional(seq(",", alias("?", $.unknown))),
         optional(","),
         $._close_brace,

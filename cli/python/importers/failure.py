@@ -26,3 +26,7 @@ class Failure(Exception):
         self.message = message
         self.help = help_
         self.source = source
+
+
+class Unsupported(Failure):
+    """An operation that the language does not have."""

@@ -100,6 +100,9 @@ pub(crate) struct FunctionArgs {
     /// --names wq=D,N,H.
     #[arg(long, value_name = "NAME=DIMS")]
     pub(crate) names: Vec<String>,
+    /// Make what the language does not have an error, and no `opaque` statement.
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// Mesh axes: X=8 or 'X=4 dcn,Y=8' [default: those of the function's shardings, or X=8].
     #[arg(long, value_name = "AXES")]
     pub(crate) mesh: Option<String>,

@@ -12,8 +12,8 @@ use serde_json::json;
 use shardwise::json::{BlockJson, PlanJson};
 use shardwise::{AxisSize, DimSize, Options, Strategy};
 
-use crate::cases::{Case, assert_equal, paths};
-use crate::common::{empty_folder, root};
+use crate::cases::{self, Case, JAX, assert_equal, paths};
+use crate::common::empty_folder;
 use crate::modules::{script, style};
 
 /// The statement that asks for gradients.
@@ -102,8 +102,7 @@ fn case(name: &str, text: &str) -> Option<(Case, serde_json::Value, String)> {
 fn write(path: &Path, scratch: &Path) -> Option<Result<PathBuf, String>> {
     let text = std::fs::read_to_string(path).ok()?;
     Directive::of(&text)?;
-    let name = path.strip_prefix(root().join("tests/programs")).ok()?.with_extension("");
-    let name = name.to_string_lossy().replace('/', "-");
+    let name = cases::name(path)?;
     let Some((gradients, asked, module)) = case(&name, &text) else { return Some(Err(name)) };
     let mut case = asked;
     case["given"] = json!(gradients.given);
@@ -123,5 +122,5 @@ fn gradients_of_all_programs_are_those_of_jax() {
     let paths: Vec<PathBuf> = paths.into_iter().flatten().collect();
     println!("{} programs; without a forward program at small sizes: {others:?}", paths.len());
     assert!(paths.len() > 60, "{}", paths.len());
-    assert_equal(&mut script("check_gradients.py"), &paths, "jax==0.10.2");
+    assert_equal(&mut script("check_gradients.py"), &paths, JAX);
 }

@@ -3,7 +3,8 @@
 //! plans with what XLA's partitioner makes of the same programs.
 //!
 //! `.ci/run` runs a part of it in the suite `tools`; all of it takes half an hour, on demand:
-//! `pip install jax==0.10.2`, then `cargo test -p shardwise-cli --test conformance`.
+//! `cargo test -p shardwise-cli --test conformance`. It needs Python, and a network once:
+//! the suite makes a virtual environment with the pinned JAX.
 
 #![expect(clippy::print_stdout, reason = "a suite on demand shows what is refused")]
 
@@ -13,6 +14,7 @@ mod cases;
 #[path = "../common/mod.rs"]
 #[expect(dead_code, reason = "this suite runs no pages")]
 mod common;
+mod environment;
 mod gradients;
 mod modules;
 mod partitioner;

@@ -8,12 +8,13 @@ use shardwise::Strategy;
 use shardwise::codes;
 use shardwise::export::{Format, JAX_STYLES};
 
-use crate::cases::{Case, DEVICES, assert_equal, cases};
+use crate::cases::{Case, DEVICES, JAX, assert_equal, cases};
 use crate::common::{empty_folder, root};
+use crate::environment::python;
 
 /// A script of `cli/python`, with as many virtual devices as the largest mesh of a case.
 pub(crate) fn script(name: &str) -> Command {
-    let mut command = Command::new("python3");
+    let mut command = Command::new(python());
     command
         .arg(root().join("cli/python").join(name))
         .env("JAX_PLATFORMS", "cpu")
@@ -51,7 +52,7 @@ pub(crate) fn written(style: &Format<Planned>, folder: &str) -> Vec<PathBuf> {
 fn compute_what_they_mean(name: &str, least: usize) {
     let paths = written(style(name), &format!("conformance-{name}"));
     assert!(paths.len() >= least, "{}", paths.len());
-    assert_equal(&mut script("run_jax.py"), &paths, "jax==0.10.2");
+    assert_equal(&mut script("run_jax.py"), &paths, JAX);
 }
 
 #[test]
@@ -72,5 +73,5 @@ fn shardings_as_constraints_of_all_programs_compute_what_they_mean() {
 #[test]
 fn collectives_of_all_programs_are_those_of_their_plans() {
     let paths = written(style("shard_map"), "conformance-collectives");
-    assert_equal(&mut script("check_collectives.py"), &paths, "jax==0.10.2");
+    assert_equal(&mut script("check_collectives.py"), &paths, JAX);
 }

@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 
 use shardwise::{AxisSize, Options, Planned, Strategy};
 
-use crate::cases::{Case, paths};
+use crate::cases::{Case, JAX, paths};
 use crate::common::{SHARDWISE, empty_folder, root, text};
 use crate::modules::{script, style};
 
 /// The folders of complete steps, and small programs that show one thing.
-const FOLDERS: [&str; 11] = [
+const FOLDERS: [&str; 13] = [
+    "book",
     "layers",
     "microbatches",
     "scans",
@@ -27,7 +28,11 @@ const FOLDERS: [&str; 11] = [
     "models",
     "pipelines",
     "nested",
+    "training",
 ];
+
+/// The folder of plans that others are compared with.
+const SLOWER: &str = "book/alternatives";
 
 /// Writes the case of a program that is planned for its small mesh, with its module.
 fn write(program: &Path, scratch: &Path) -> Option<PathBuf> {
@@ -59,9 +64,15 @@ fn rows(page: &str) -> BTreeMap<&str, &str> {
     columns.filter_map(|(row, _)| Some((row.split('`').nth(1)?, row))).collect()
 }
 
-/// The page with the rows of another table.
-fn with_rows(page: &str, table: &str) -> String {
-    let is_row = |line: &&str| line.starts_with("| `");
+/// Whether a line is a row of the table of programs, or of that of folders.
+fn is_row(line: &str, of_folders: bool) -> bool {
+    let name = line.strip_prefix("| `").and_then(|rest| rest.split('`').next());
+    name.is_some_and(|name| name.ends_with('/') == of_folders)
+}
+
+/// The page with the rows of another table; those of programs, or those of folders.
+fn with_rows(page: &str, table: &str, of_folders: bool) -> String {
+    let is_row = |line: &&str| is_row(line, of_folders);
     let before = page.lines().take_while(|line| !is_row(line));
     let after = page.lines().skip_while(|line| !is_row(line)).skip_while(is_row);
     let lines: Vec<&str> = before.chain(table.lines().filter(is_row)).chain(after).collect();
@@ -72,6 +83,8 @@ fn with_rows(page: &str, table: &str) -> String {
 fn the_page_compares_plans_with_xlas_partitioner() {
     let scratch = empty_folder("conformance-partitioner");
     let programs = FOLDERS.iter().flat_map(|folder| paths(folder));
+    // Plans that are written out to be slower than the best.
+    let programs = programs.filter(|path| !path.parent().is_some_and(|of| of.ends_with(SLOWER)));
     let paths: Vec<PathBuf> = programs.filter_map(|path| write(&path, &scratch)).collect();
     let table = scratch.join("table.md");
     let output = script("compare_partitioner.py")
@@ -87,8 +100,11 @@ fn the_page_compares_plans_with_xlas_partitioner() {
     let path = root().join("compiler/docs/xla.md");
     let page = std::fs::read_to_string(&path).expect("the page is there");
     if std::env::var_os("SHARDWISE_UPDATE_PAGES").is_some() {
-        std::fs::write(&path, with_rows(&page, &table)).expect("the page can be written");
+        let page = [true, false].iter().fold(page, |page, &of| with_rows(&page, &table, of));
+        std::fs::write(&path, page).expect("the page can be written");
     } else {
         assert_eq!(rows(&table), rows(&page));
+        let version = JAX.rsplit('=').next().unwrap_or_default();
+        assert!(page.contains(&format!("JAX {version}")), "the page is of another version");
     }
 }

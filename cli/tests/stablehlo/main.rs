@@ -2,7 +2,8 @@
 //! the CPU and compared with the unsharded program in float64.
 //!
 //! The suite `tools` runs a part of them; this one takes minutes and runs on demand:
-//! `pip install jax==0.10.2`, then `cargo test -p shardwise-cli --test stablehlo`.
+//! `pip install -r cli/python/requirements.txt`, then
+//! `cargo test -p shardwise-cli --test stablehlo`.
 
 #[path = "../tools/cases.rs"]
 #[expect(dead_code, reason = "this suite writes no modules of Python")]

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::cases::JAX;
 use crate::common::{SHARDWISE, empty_folder, root, text};
 use crate::require;
 
@@ -23,7 +24,7 @@ fn what_jax_measures_is_read() {
         .output()
         .expect("python starts");
     let log = text(&measured.stdout);
-    assert!(measured.status.success(), "run `pip install jax==0.10.2`: {}", text(&measured.stderr));
+    assert!(measured.status.success(), "it needs {JAX}: {}", text(&measured.stderr));
     for kind in ["product", "pass", "all_gather", "reduce_scatter", "all_reduce", "all_to_all"] {
         assert!(log.lines().any(|line| line.starts_with(kind)), "{kind}: {log}");
     }

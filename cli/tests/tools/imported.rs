@@ -14,6 +14,19 @@ const MODELS: [&str; 17] = [
     "mamba", "mixer", "mixtral", "mlp", "t5", "unet", "vit",
 ];
 
+/// What `opaque.py` is as a program.
+const OPAQUE: [&str; 7] = [
+    "# opaque.py:22: the primitive `cumprod` is not in the language; it is `opaque<cumprod>`, \
+     whose\n#   FLOPs are not counted\n",
+    "# opaque.py:18: the primitive `while` is not in the language; it is `opaque<while>`, all of \
+     which\n#   each device computes: write a loop",
+    "h = opaque<lgamma>(1.5 + square(opaque<cumprod>_T(x)))\n",
+    "t = opaque<while>_{B,T,F}(h.2)\n",
+    "= opaque<sort.1>_F(t, t.2) + ",
+    " + opaque<twice>_{B,T,F}(opaque<sort.2>_F(t, t.2))\n",
+    "= argmax_F(-t)\n",
+];
+
 fn folder() -> PathBuf {
     root().join("cli/tests/tools/imported")
 }
@@ -62,7 +75,19 @@ fn the_page_shows_what_is_printed_and_the_file_it_imports() {
         shown.iter().find(is_source).map(|block| block.1.trim_end()),
         Some(source.trim_end())
     );
-    assert_eq!(run_page(page, &root()), 3);
+    assert_eq!(run_page(page, &root()), 4);
+}
+
+#[test]
+fn what_the_language_does_not_have_is_opaque_and_runs_with_functions_of_the_user() {
+    require(&["python3"]);
+    let scratch = empty_folder("imported-opaque");
+    let case = written(&scratch, "opaque", "forward", "*example()");
+    assert_equal(&scratch, &[case]);
+    let program = imported(&["opaque.py:forward", "--args", "*example()"]);
+    for part in OPAQUE {
+        assert!(program.contains(part), "{part}{program}");
+    }
 }
 
 /// What `import jax` prints for a file of the folder.
@@ -146,7 +171,8 @@ fn mistakes_say_what_is_wrong_and_what_to_do() {
     require(&["python3"]);
     for (function, arguments, expected) in MISTAKES {
         let output = Command::new(SHARDWISE)
-            .args(["import", "jax", &format!("mistakes.py:{function}"), "--args", arguments])
+            .args(["import", "jax", "--strict", &format!("mistakes.py:{function}")])
+            .args(["--args", arguments])
             .current_dir(folder())
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .output()

@@ -8,7 +8,7 @@ use shardwise::Strategy;
 use shardwise::export::{EXPORTS, Format, JAX_STYLES};
 use shardwise::{Planned, codes};
 
-use crate::cases::{Case, DEVICES, assert_equal, cases};
+use crate::cases::{Case, DEVICES, JAX, assert_equal, cases};
 use crate::common::{SHARDWISE, empty_folder, root, text};
 use crate::require;
 
@@ -45,7 +45,7 @@ fn run_script(name: &str, folder: &str, strategy: Strategy) -> usize {
     let paths: Vec<PathBuf> = cases(folder, strategy).iter().map(write).collect();
     let mut script = python();
     script.arg(root().join("cli/python").join(name));
-    assert_equal(&mut script, &paths, "jax==0.10.2");
+    assert_equal(&mut script, &paths, JAX);
     paths.len()
 }
 
@@ -76,7 +76,7 @@ fn run_style(folder: &str, style: &Format<Planned>) -> usize {
     let paths: Vec<PathBuf> = cases(folder, Strategy::Search).iter().filter_map(write).collect();
     let mut script = python();
     script.arg(root().join("cli/python/run_jax.py"));
-    assert_equal(&mut script, &paths, "jax==0.10.2");
+    assert_equal(&mut script, &paths, JAX);
     paths.len()
 }
 
@@ -104,6 +104,23 @@ fn styles_are_those_of_modules_for_jax() {
     };
     assert!(refused(&["torch"]).contains("for `export jax`"));
     assert!(refused(&["jax", "--format", "specs"]).contains("not of --format specs"));
+}
+
+#[test]
+fn what_has_no_style_is_written_without_one() {
+    let exported = |style: &[&str]| {
+        let output = Command::new(SHARDWISE)
+            .args(["export", "jax"])
+            .args(style)
+            .arg(root().join("tests/programs/pipelines/gpipe.shard"))
+            .output()
+            .expect("shardwise starts");
+        (output.status.success(), text(&output.stderr))
+    };
+    let (is_written, why) = exported(&["--style", "constraints"]);
+    assert!(!is_written && why.contains(codes::tool::NOT_EXPORTED), "{why}");
+    assert!(why.contains("leave out `--style`"), "{why}");
+    assert!(exported(&[]).0);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::Command;
 use shardwise::export::{EXPORTS, Format};
 use shardwise::{Planned, Strategy, codes};
 
-use crate::cases::{Case, DEVICES, assert_equal, cases};
+use crate::cases::{Case, DEVICES, JAX, assert_equal, cases};
 use crate::common::{empty_folder, root};
 
 fn sdy() -> &'static Format<Planned> {
@@ -44,6 +44,6 @@ pub(crate) fn run(name: &str, folders: &[&str], wanted: impl Fn(usize, &Case) ->
     let paths: Vec<PathBuf> = all.filter_map(|(_, case)| write(&case)).collect();
     let mut script = python();
     script.arg(root().join("cli/python/run_sdy.py"));
-    assert_equal(&mut script, &paths, "jax==0.10.2");
+    assert_equal(&mut script, &paths, JAX);
     paths.len()
 }

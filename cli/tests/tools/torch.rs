@@ -26,6 +26,7 @@ NAMES = {
     "reduce_scatter": "reduce_scatter",
     "all_reduce": "all_reduce",
     "all_to_all": "all_to_all",
+    "exchange": "all_to_all",
     "relabel": "permute",
 }
 

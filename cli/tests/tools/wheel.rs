@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use crate::common::{SHARDWISE, empty_folder, root, text};
 use crate::require;
@@ -17,8 +18,14 @@ fn run(command: &mut Command) -> String {
     text(&output.stdout)
 }
 
+/// The wheel, built once for all tests: its files of `share` are written beside the sources.
+fn wheel() -> &'static Path {
+    static WHEEL: LazyLock<PathBuf> = LazyLock::new(|| built(&empty_folder("wheel-dist")));
+    &WHEEL
+}
+
 /// Builds the wheel into a folder.
-fn wheel(folder: &Path) -> PathBuf {
+fn built(folder: &Path) -> PathBuf {
     let share = root().join("cli/shardwise.data/data/share");
     run(Command::new(root().join("cli/release/share.sh")).arg(SHARDWISE).arg(share));
     let profile = std::env::var("SHARDWISE_WHEEL_PROFILE").unwrap_or_else(|_| "dev".to_owned());
@@ -31,14 +38,13 @@ fn wheel(folder: &Path) -> PathBuf {
     files.next().expect("a wheel was written").expect("it can be read").path()
 }
 
-/// Python in a fresh virtual environment with the wheel.
-fn installed(folder: &Path) -> Command {
-    let wheel = wheel(&folder.join("dist"));
+/// Python in a fresh virtual environment with the wheel; `options` are those of `venv`.
+fn installed(folder: &Path, options: &[&str]) -> Command {
     let environment = folder.join("environment");
-    run(Command::new("python3").args(["-m", "venv"]).arg(&environment));
+    run(Command::new("python3").args(["-m", "venv"]).args(options).arg(&environment));
     let python = environment.join("bin/python");
     let pip = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"];
-    run(Command::new(&python).args(pip).arg(wheel));
+    run(Command::new(&python).args(pip).arg(wheel()));
     let mut command = Command::new(python);
     command.current_dir(folder).env_remove("PYTHONPATH");
     command
@@ -48,7 +54,7 @@ fn installed(folder: &Path) -> Command {
 fn a_wheel_has_the_command_and_a_typed_module() {
     require(&["python3", "maturin", "mypy"]);
     let folder = empty_folder("wheel");
-    let mut python = installed(&folder);
+    let mut python = installed(&folder, &[]);
     let program = root().join("tests/programs/fsdp_tp.shard");
     // Beside the sources it would find these, and not the package that is installed.
     let script = folder.join("check_wheel.py");
@@ -65,4 +71,19 @@ fn a_wheel_has_the_command_and_a_typed_module() {
         .arg(root().join("cli/python/shardwise"))
         .current_dir(&folder));
     assert!(typed.starts_with("Success"), "{typed}");
+}
+
+#[test]
+fn the_notebook_shows_plans_as_tables() {
+    require(&["python3", "maturin"]);
+    let folder = empty_folder("notebook");
+    // Jupyter is that of the machine, the package is the wheel's.
+    let mut python = installed(&folder, &["--system-site-packages"]);
+    let script = folder.join("run_notebook.py");
+    std::fs::copy(root().join("cli/python/run_notebook.py"), &script).expect("it can be copied");
+    let notebook = root().join("cli/python/plans.ipynb");
+    let printed = run(python.arg(&script).arg(&notebook));
+    assert_eq!(printed, "6 cells show what they showed\n");
+    let notebook = std::fs::read_to_string(notebook).expect("it is there");
+    assert!(notebook.contains("<table><caption>program on tpu-v5p, X=16, Y=4"));
 }

@@ -2,11 +2,12 @@
 //! compared with the models themselves on the same numbers.
 //!
 //! `published.py` has models of the package `transformers`: `pip install torch==2.15.0
-//! transformers==5.23.0 jax==0.10.2`.
+//! transformers==5.23.0 --requirement cli/python/requirements.txt`.
 
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::cases::JAX;
 use crate::common::{SHARDWISE, blocks, empty_folder, root, run_page, text};
 use crate::importing;
 
@@ -36,14 +37,14 @@ fn run(file: &str) -> usize {
         importing::written("torch", &scratch, &path, (model, given))
     };
     let cases: Vec<String> = cases(file).iter().map(written).collect();
-    let needs = "torch==2.15.0 transformers==5.23.0 jax==0.10.2";
-    importing::assert_equal("run_imported_torch.py", &scratch, &cases, needs);
+    let needs = format!("torch==2.15.0 transformers==5.23.0 {JAX}");
+    importing::assert_equal("run_imported_torch.py", &scratch, &cases, &needs);
     cases.len()
 }
 
 #[test]
 fn models_that_are_written_out_compute_what_they_compute_in_pytorch() {
-    assert!(run("written") > 5);
+    assert!(run("written") > 7);
 }
 
 #[test]
@@ -75,7 +76,8 @@ const MISTAKES: [(&str, &str, &[&str]); 8] = [
 fn mistakes_say_what_is_wrong_and_what_to_do() {
     for (model, arguments, expected) in MISTAKES {
         let output = Command::new(SHARDWISE)
-            .args(["import", "torch", &format!("mistakes.py:{model}"), "--args", arguments])
+            .args(["import", "torch", "--strict", &format!("mistakes.py:{model}")])
+            .args(["--args", arguments])
             .current_dir(folder())
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .output()

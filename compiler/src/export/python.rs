@@ -13,6 +13,7 @@
 //! | `rearrange` | rearrangements of elements |
 //! | `convolution` | windows of convolutions, and their transpose |
 //! | `padding` | what padded blocks are cut to |
+//! | `opaque` | functions that their author has to write |
 //! | `collectives` | mesh axes as arguments |
 //! | `body` | functions: steps, as a target of the walk |
 //! | `loops` | loops |
@@ -30,6 +31,7 @@ pub(super) mod layout;
 pub(super) mod loops;
 pub(super) mod module;
 pub(super) mod names;
+mod opaque;
 pub(super) mod padding;
 mod rearrange;
 pub(super) mod sizes;

@@ -47,6 +47,7 @@ fn no_derivative(program: &Program, op: OpId, operand: usize) -> Diag {
     let function = match &op.kind {
         OpKind::Map(function) => function.form.function_name(),
         OpKind::Update { .. } => Some("update".to_owned()),
+        OpKind::Opaque(opaque) => Some(opaque.name.clone()),
         _ => None,
     };
     let function = function.as_deref().unwrap_or("this");

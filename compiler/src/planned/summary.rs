@@ -1,9 +1,10 @@
 //! The summary of a plan in a few lines: times, what bounds it, pipelines, links, collectives,
 //! memory. It ends the text of a plan and the table of its costs.
 
+use indexmap::IndexSet;
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::{Plan, Step, StepKind};
-use shardwise_ir::program::{CollectiveKind, Program};
+use shardwise_ir::program::{CollectiveKind, OpKind, Program};
 use shardwise_passes::pipeline_stages::Staged;
 use shardwise_passes::report::{Report, StepCost};
 use shardwise_passes::stage_report::{self, StageReport};
@@ -14,6 +15,9 @@ use crate::display::units::{self, counted};
 
 /// Pipelines with more stages have no line for each.
 const MOST_STAGE_LINES: u64 = 64;
+
+/// The most opaque functions that are named.
+const MOST_NAMES: usize = 3;
 
 impl Planned {
     /// The summary of a plan, in lines of at most 78 columns, with one of `metrics`.
@@ -38,6 +42,7 @@ impl Planned {
                 bound_by(self)
             ),
         ];
+        lines.extend(uncounted_line(&self.plan.program));
         lines.extend(self.expected_line());
         lines.extend(metrics);
         lines.extend(report.schedule.pipelines.iter().flat_map(|of| pipeline_lines(self, of)));
@@ -50,6 +55,22 @@ impl Planned {
         lines.extend(self.found_line());
         lines
     }
+}
+
+/// The functions whose FLOPs are not known, and so are in no time above.
+fn uncounted_line(program: &Program) -> Option<String> {
+    let names: IndexSet<String> = program
+        .ops
+        .iter()
+        .filter_map(|op| match &op.kind {
+            OpKind::Opaque(opaque) => Some(format!("`{}`", opaque.name)),
+            _ => None,
+        })
+        .collect();
+    let more = names.len().saturating_sub(MOST_NAMES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let shown: Vec<String> = names.into_iter().take(MOST_NAMES).collect();
+    (!shown.is_empty()).then(|| format!("without the FLOPs of {}{more}", shown.join(", ")))
 }
 
 fn bound_by(planned: &Planned) -> String {

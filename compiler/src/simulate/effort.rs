@@ -56,7 +56,7 @@ fn work_of_element(program: &Program, op: &Op) -> f64 {
             MapForm::Position(_) | MapForm::Causal { .. } => 90.0,
             _ => 45.0,
         },
-        OpKind::Composite { .. } => 200.0,
+        OpKind::Composite { .. } | OpKind::Opaque(_) => 200.0,
         OpKind::Gather { .. }
         | OpKind::ScatterAdd { .. }
         | OpKind::Update { .. }

@@ -1,6 +1,7 @@
 //! Evaluates operations, on unsharded arrays and on local blocks alike.
 
 mod definition;
+mod opaque;
 mod structure;
 
 pub(super) use structure::every;
@@ -59,7 +60,7 @@ pub(super) fn hash(name: &str) -> u64 {
 /// Whether results on small integers are exact whatever the order of summing.
 pub(super) fn is_exact(kind: &OpKind) -> bool {
     match kind {
-        OpKind::Composite { .. } => false,
+        OpKind::Composite { .. } | OpKind::Opaque(_) => false,
         OpKind::Map(function) => match &function.form {
             MapForm::Infix(Arithmetic::Add | Arithmetic::Sub)
             | MapForm::Negate
@@ -135,6 +136,10 @@ pub(super) fn operation(
         OpKind::Rearrange(how) => structure::rearranged(program, how, &dims, operands, to),
         OpKind::Along(along) => structure::along(program, along, dims[0], operands[0], to),
         OpKind::Route(route) => structure::route(route, dims[0], operands[0], to),
+        OpKind::Opaque(function) => {
+            let dtype = program.values[op.result].dtype;
+            opaque::stand_in(program, function, (&dims, operands), to, dtype)
+        }
         OpKind::Composite { function, dims: along } => local.composite(*function, along),
         OpKind::Collective(_) => Some(operands[0].clone()),
     }

@@ -199,6 +199,8 @@ fn bound(program: &Program, op: &Op, bounds: &IndexVec<ValueId, f64>) -> f64 {
             bounds[op.operands[0].value] * rows(0) * rows(1)
         }
         OpKind::Route(_) => 1.0,
+        // Its stand-in's.
+        OpKind::Opaque(_) => 8.0,
         OpKind::Along(along) => {
             let row = along.function.row();
             let elements = if row.is_index { 1.0 } else { operands().sum() };

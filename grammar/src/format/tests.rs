@@ -87,11 +87,15 @@ fn repeated_options_keep_their_form() {
 }
 
 #[test]
-fn subscripts_of_functions_keep_their_arrow() {
+fn subscripts_of_functions_and_moves_of_collectives_keep_their_arrows() {
     let cases = [
         ("B = slice_{ S→P }(A, 1)", "B = slice_{S->P}(A, 1)"),
         ("C = rename_{T,N->S,M}(A)", "C = rename_{T,N->S,M}(A)"),
         ("C = concat_{P,Q->S}(A, B)", "C = concat_{P,Q->S}(A, B)"),
+        (
+            "A[I, J_X, K_{Y}] = AllToAll_{X -> J, YZ → K}(A[I_XYZ, J, K])",
+            "A[I, J_X, K_Y] = AllToAll_{X->J,YZ->K}(A[I_XYZ, J, K])",
+        ),
     ];
     for (source, expected) in cases {
         assert_eq!(format(source), Ok(format!("{expected}\n")), "{source}");

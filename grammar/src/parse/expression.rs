@@ -94,6 +94,7 @@ impl Reader<'_> {
             generic: None,
             subscript: None,
             before_arrow: 0,
+            receivers: Vec::new(),
             arguments: Vec::new(),
             options: Vec::new(),
         };
@@ -121,6 +122,7 @@ impl Reader<'_> {
                 Rule::call_subscript => {
                     let span = self.span(&piece);
                     call.before_arrow = before_arrow(&call.function.node, piece.as_str());
+                    call.receivers = receivers(&call.function.node, piece.as_str());
                     call.subscript = Some(Spanned::new(self.words(piece), span));
                 }
                 _ => {}
@@ -135,4 +137,18 @@ fn before_arrow(function: &str, subscript: &str) -> usize {
     let arrow = subscript.find("->").or_else(|| subscript.find('→'));
     let arrow = arrow.filter(|_| function.starts_with(char::is_lowercase));
     arrow.map_or(0, |at| subscript[..at].matches(',').count() + 1)
+}
+
+/// The places of the words after the arrows of a collective's subscript, if it has several; one
+/// arrow is a comma.
+fn receivers(function: &str, subscript: &str) -> Vec<usize> {
+    let subscript = subscript.replace('→', "->");
+    let arrows = subscript.match_indices("->");
+    let place = |(at, _): (usize, &str)| {
+        let before = &subscript[..at];
+        before.matches(',').count() + before.matches("->").count() + 1
+    };
+    let places: Vec<usize> = arrows.map(place).collect();
+    let is_kept = places.len() > 1 && function.starts_with(char::is_uppercase);
+    if is_kept { places } else { Vec::new() }
 }

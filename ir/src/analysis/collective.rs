@@ -43,7 +43,7 @@ pub enum CollectiveFault {
     NotOneAxis,
     /// A slice appends, or an unreduce names, an axis that is in use.
     AxisInUse(AxisRef),
-    /// An AllToAll that does not move one run of trailing axes to the end of one other dimension.
+    /// An AllToAll that does not move trailing axes of dimensions to the ends of others.
     NotAMove,
     /// A Permute changes the local size of the dimension at this position.
     LocalSizeChanges(usize),
@@ -160,18 +160,25 @@ fn sliced(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
     }
 }
 
+/// Every dimension drops trailing axes or gets some appended, and those appended are those dropped.
 fn moved(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
     pending_stays(from, to)?;
-    let changed: Vec<usize> =
-        (0..from.dims.len()).filter(|&i| from.dims[i] != to.dims[i]).collect();
-    let [a, b] = changed[..] else { return Err(CollectiveFault::NotAMove) };
-    let (source, receiver) = if to.dims[a].len() < from.dims[a].len() { (a, b) } else { (b, a) };
-    let run = from.dims[source].strip_prefix(to.dims[source].as_slice()).unwrap_or_default();
-    let arrived = to.dims[receiver].strip_prefix(from.dims[receiver].as_slice());
-    if run.is_empty() || arrived != Some(run) {
+    let (mut axes, mut into, mut dropped) = (Vec::new(), Vec::new(), Vec::new());
+    for (position, (before, after)) in from.dims.iter().zip(&to.dims).enumerate() {
+        match (after.strip_prefix(before.as_slice()), before.strip_prefix(after.as_slice())) {
+            (Some(run), _) => axes.extend_from_slice(run),
+            (None, Some(run)) => dropped.extend_from_slice(run),
+            (None, None) => return Err(CollectiveFault::NotAMove),
+        }
+        into.resize(axes.len(), position);
+    }
+    let mut appended: Vec<AxisRef> = axes.clone();
+    appended.sort_unstable();
+    dropped.sort_unstable();
+    if axes.is_empty() || appended != dropped {
         return Err(CollectiveFault::NotAMove);
     }
-    Ok((run.to_vec(), vec![receiver; run.len()]))
+    Ok((axes, into))
 }
 
 fn relabelled(mesh: &Mesh, from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisRef>> {

@@ -5,7 +5,7 @@ use crate::Diag;
 use crate::codes::names;
 use crate::functions::AlongFn;
 use crate::ids::DimId;
-use crate::program::{Op, OpKind, Program};
+use crate::program::{Op, OpKind, Opaque, Program};
 use crate::rearrange::{Rearrange, Window};
 
 /// An error for each operation along a dimension in zigzag order whose result would be wrong in it.
@@ -48,6 +48,7 @@ fn ordered(kind: &OpKind) -> Vec<DimId> {
             AlongFn::CumSum | AlongFn::RevCumSum => vec![along.from],
             AlongFn::TopK | AlongFn::ArgTopK => Vec::new(),
         },
+        OpKind::Opaque(Opaque { from, to, .. }) => from.iter().chain(to).copied().collect(),
         OpKind::Gather { dim } | OpKind::ScatterAdd { dim } | OpKind::Update { dim } => vec![*dim],
         OpKind::Rearrange(how) => match how {
             Rearrange::Roll(roll) => vec![roll.dim],

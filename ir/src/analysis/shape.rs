@@ -37,6 +37,7 @@ pub fn infer_shape(kind: &OpKind, operands: &[&[DimId]]) -> Vec<DimId> {
             let replaced = |dim: DimId| if dim == along.from { along.to } else { dim };
             first().into_iter().map(replaced).collect()
         }
+        OpKind::Opaque(opaque) => opaque.result_dims(&all()),
         OpKind::Rearrange(how) => rearranged(how, &first()),
         OpKind::Route(route) => merge(&first(), &[route.capacity]),
         OpKind::Composite { .. } | OpKind::Collective(_) => all(),
@@ -93,7 +94,7 @@ pub fn dtype(kind: &OpKind, operands: &[DType]) -> DType {
             DType::Int32
         }
         OpKind::Composite { .. } => ResultType::Float.of(all, all),
-        OpKind::Gather { .. } | OpKind::Update { .. } => {
+        OpKind::Gather { .. } | OpKind::Update { .. } | OpKind::Opaque(_) => {
             operands.first().copied().unwrap_or_default()
         }
         OpKind::ScatterAdd { .. } => operands.last().copied().unwrap_or_default(),

@@ -98,7 +98,7 @@ collectives! {
         gathers: false, pending: PendingSums::Reduced, splits: true,
         volume: VolumeSide::Operand, time: TimeModel::OneRing,
     }
-    /// Moves trailing axes from one dimension to the end of another.
+    /// Moves trailing axes of dimensions to the ends of others, in one exchange.
     AllToAll {
         name: "AllToAll", gathers: true, pending: PendingSums::Stay, splits: true,
         volume: VolumeSide::Operand, time: TimeModel::AllToAll,

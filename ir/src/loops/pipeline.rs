@@ -18,7 +18,7 @@ use crate::Diag;
 pub use crate::blocks::Pipeline;
 use crate::codes::pipeline as codes;
 use crate::ids::{AxisId, DimId, RepeatId, ValueId};
-use crate::program::{Blocks, MapFn, MapForm, Op, OpKind, Program};
+use crate::program::{Blocks, MapFn, MapForm, Op, OpKind, Opaque, Program};
 use crate::rearrange::{Rearrange, Window};
 use crate::sharding::{AxisRef, DimPin, Pin};
 pub use crate::stages::{Schedule, Stages};
@@ -391,6 +391,7 @@ fn mixes(program: &Program, op: &Op, batch: DimId) -> bool {
             [windows.whole, windows.places, windows.kernel].iter().any(along)
         }
         OpKind::Along(function) => along(&function.from) || along(&function.to),
+        OpKind::Opaque(Opaque { from, to, .. }) => from.iter().chain(to).any(along),
         OpKind::Rearrange(Rearrange::Part { .. } | Rearrange::Join { .. }) => true,
         OpKind::Route(route) => along(&route.tokens) || along(&route.experts),
         OpKind::Gather { dim }

@@ -2,7 +2,7 @@
 
 use super::Printer;
 use crate::ids::DimId;
-use crate::program::{Along, Fill, MapForm, OpKind};
+use crate::program::{Along, Fill, MapForm, OpKind, Opaque};
 use crate::rearrange::{Rearrange, Roll, Route, Window, Windows};
 
 impl Printer<'_> {
@@ -25,6 +25,7 @@ impl Printer<'_> {
                 let name = function.name();
                 format!("{name}_{}({})", self.dim_subscript(dims), operands.join(", "))
             }
+            OpKind::Opaque(opaque) => self.opaque(opaque, &operands.join(", ")),
             OpKind::Gather { dim } => {
                 format!("take_{}({})", self.dim_name(*dim), operands.join(", "))
             }
@@ -44,6 +45,15 @@ impl Printer<'_> {
             OpKind::Rearrange(how) => self.rearrange(how, &operands.join(", ")),
             OpKind::Collective(kind) => format!("{}({})", kind.name(), operands.join(", ")),
         }
+    }
+
+    fn opaque(self, Opaque { name, from, to }: &Opaque, operands: &str) -> String {
+        let subscript = match (&from[..], &to[..]) {
+            ([], []) => String::new(),
+            (from, to) if from == to => format!("_{}", self.dim_subscript(from)),
+            (from, to) => format!("_{{{}->{}}}", self.dim_names(from), self.dim_names(to)),
+        };
+        format!("opaque<{name}>{subscript}({operands})")
     }
 
     fn rearrange(self, how: &Rearrange, operands: &str) -> String {

@@ -120,7 +120,7 @@ impl Resolver<'_> {
         let dims = |operand: &Operand| self.values[operand.value].dims.clone();
         let (of_q, of_k, of_v) = (dims(q), dims(k), dims(v));
         let summed = match &call.subscript {
-            Some(subscript) => self.distinct_dims(subscript)?,
+            Some(subscript) => self.distinct_dims(&subscript.node)?,
             None => of_q.last().copied().into_iter().collect(),
         };
         let keys: Vec<DimId> = of_k.iter().copied().filter(|dim| !of_q.contains(dim)).collect();

@@ -54,7 +54,7 @@ impl Resolver<'_> {
         let operand = self.named_operand(name, layout.as_ref(), argument.span)?;
         let from = self.operand_sharding(&operand, name)?;
         let subscript = match &call.subscript {
-            Some(written) => Some(self.collective_subscript(kind, written)?),
+            Some(written) => Some(self.collective_subscript(kind, written, &call.receivers)?),
             None => None,
         };
         let (to, brackets) =
@@ -135,13 +135,15 @@ impl Resolver<'_> {
         found
     }
 
-    /// `_X`, `_{X,K}`, `_{X,I,Y,K}`: a dimension receives the axes written before it.
+    /// `_X`, `_{X,K}`, `_{X->I,Y->K}`, `_{X,I,Y,K}`: a dimension receives the axes written before
+    /// it. Words at the places of `receivers` are dimensions.
     fn collective_subscript(
         &mut self,
         kind: &CollectiveKind,
         written: &Spanned<Vec<Name>>,
+        receivers: &[usize],
     ) -> Option<Subscript> {
-        let subscript = self.written_subscript(kind, written)?;
+        let subscript = self.written_subscript(kind, written, receivers)?;
         let (axes, into) = subscript
             .axes
             .into_iter()
@@ -155,17 +157,20 @@ impl Resolver<'_> {
         &mut self,
         kind: &CollectiveKind,
         written: &Spanned<Vec<Name>>,
+        receivers: &[usize],
     ) -> Option<Subscript> {
         let takes_dim = kind.row().splits;
-        if let Some(pairs) = self.pairs(&written.node).filter(|_| takes_dim) {
+        let pairs = receivers.is_empty().then(|| self.pairs(&written.node)).flatten();
+        if let Some(pairs) = pairs.filter(|_| takes_dim) {
             return Some(pairs);
         }
         let mut subscript = Subscript { axes: AxisList::new(), into: Vec::new() };
         for (i, word) in written.node.iter().enumerate() {
             let last = i + 1 == written.node.len();
             let dim = self.dim_names.get(&word.node).copied().filter(|_| takes_dim && i > 0);
-            let axes = self.axes_of_word(&word.node);
-            match (axes, dim) {
+            let is_receiver = receivers.contains(&i);
+            let axes = self.axes_of_word(&word.node).filter(|_| !is_receiver || dim.is_none());
+            match (axes, dim.filter(|_| receivers.is_empty() || is_receiver)) {
                 (Some(_), Some(dim)) if last => receive(&mut subscript, dim),
                 (Some(axes), _) => {
                     subscript.axes.extend(axes.into_iter().map(AxisRef::whole));

@@ -6,7 +6,7 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use super::define::{Operation, Target, collective_kind};
-use super::{attention, repeat, structure, wording};
+use super::{attention, opaque, repeat, structure, wording};
 use crate::Diag;
 use crate::functions::{AlongFn, Arithmetic, Composite, Function};
 use crate::ids::{DimId, ValueId};
@@ -191,7 +191,7 @@ impl Resolver<'_> {
         let all = merge(&self.dims_of(&operands[0]), &self.dims_of(&operands[1]));
         let kept = target.and_then(|target| target.written.as_ref()).map(|(dims, ..)| dims);
         let summed: Vec<DimId> = if let Some(suffix) = contracted {
-            self.distinct_dims(suffix)?
+            self.distinct_dims(&suffix.node)?
         } else {
             kept.map_or_else(Vec::new, |kept| {
                 all.iter().copied().filter(|dim| !kept.contains(dim)).collect()
@@ -235,9 +235,9 @@ impl Resolver<'_> {
     }
 
     /// The dimensions of a subscript or suffix, each once.
-    pub(super) fn distinct_dims(&mut self, written: &Spanned<Vec<Name>>) -> Option<Vec<DimId>> {
+    pub(super) fn distinct_dims(&mut self, written: &[Name]) -> Option<Vec<DimId>> {
         let mut dims = Vec::new();
-        for name in &written.node {
+        for name in written {
             let dim = self.dim(name)?;
             if dims.contains(&dim) {
                 let diag = Diag::error(
@@ -323,6 +323,9 @@ impl Resolver<'_> {
         if structure::NAMES.contains(&name) {
             return self.structural(name, call, span, target);
         }
+        if name == opaque::NAME {
+            return self.opaque(call, span, target);
+        }
         if name == "broadcast" {
             return self.broadcast(call, span, target);
         }
@@ -398,7 +401,7 @@ impl Resolver<'_> {
             );
         };
         let operand = self.operand(argument, target)?;
-        let dims = self.distinct_dims(subscript)?;
+        let dims = self.distinct_dims(&subscript.node)?;
         let has = self.dims_of(&operand);
         if let Some(&dim) = dims.iter().find(|dim| has.contains(dim)) {
             let message = format!(
@@ -425,7 +428,7 @@ impl Resolver<'_> {
             return self.needs_dims(name, call, span);
         };
         let operand = self.operand(argument, target)?;
-        let dims = self.distinct_dims(subscript)?;
+        let dims = self.distinct_dims(&subscript.node)?;
         let has = self.dims_of(&operand);
         if let Some(&dim) = dims.iter().find(|dim| !has.contains(dim)) {
             let message = format!(

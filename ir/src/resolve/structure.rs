@@ -120,7 +120,7 @@ impl Resolver<'_> {
             return self.needs_dims(name, call, span);
         };
         let operand = self.operand(argument, target)?;
-        let dims = self.distinct_dims(subscript)?;
+        let dims = self.distinct_dims(&subscript.node)?;
         for (&dim, written) in dims.iter().zip(&subscript.node) {
             self.has(&operand, dim, written)?;
         }
@@ -230,7 +230,7 @@ impl Resolver<'_> {
         subscript: &Spanned<Vec<Name>>,
         before_arrow: usize,
     ) -> Option<Vec<DimId>> {
-        let named = self.distinct_dims(subscript)?;
+        let named = self.distinct_dims(&subscript.node)?;
         let (from, to) = named.split_at(before_arrow.min(named.len()));
         if from.len() != to.len() {
             return self

@@ -4,7 +4,7 @@
 use shardwise_grammar::keywords::KEYWORDS;
 use strum::VariantArray;
 
-use super::{asserts, attention, convolution, optimizer, pipeline, structure};
+use super::{asserts, attention, convolution, opaque, optimizer, pipeline, structure};
 use crate::blocks::ValueGroup;
 use crate::dtype::DType;
 use crate::mesh::KindName;
@@ -22,7 +22,8 @@ pub struct Vocabulary {
 }
 
 /// Calls that are in no table, since they have a syntax or a meaning of their own.
-const SPECIAL: [&str; 6] = ["cast", "broadcast", "last", "total", "split", attention::NAME];
+const SPECIAL: [&str; 7] =
+    ["cast", "broadcast", "last", "total", "split", attention::NAME, opaque::NAME];
 
 /// All words that programs can write, but the functions of [`crate::functions`].
 pub fn vocabulary() -> Vec<Vocabulary> {

@@ -13,7 +13,9 @@ use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 pub use crate::blocks::{BatchSplit, Blocks, Repeat, Scan};
 use crate::dtype::DType;
-pub use crate::functions::{Along, CollectiveKind, Fill, Linearity, MapFn, MapForm, ReduceFn};
+pub use crate::functions::{
+    Along, CollectiveKind, Digest, Fill, Linearity, MapFn, MapForm, Opaque, ReduceFn,
+};
 use crate::functions::{Composite, Function};
 use crate::hardware::Hardware;
 use crate::ids::{AxisId, DimId, OpId, RepeatId, ValueId};
@@ -143,6 +145,8 @@ pub enum OpKind {
     Route(Route),
     /// `cumsum_S(x)`, `topk_{V->K}(x)`: a function of all elements along a dimension.
     Along(Along),
+    /// `opaque<fft>_{T->F}(x)`: a function that the language does not have.
+    Opaque(Opaque),
     /// Composites such as a softmax.
     Composite {
         /// Which.

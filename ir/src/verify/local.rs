@@ -196,6 +196,7 @@ fn must_be_whole(program: &Program, op: &Op, index: &Index<'_>) -> bool {
         }
         OpKind::Composite { dims, .. } => dims.contains(&dim),
         OpKind::Along(along) => along.from == dim,
+        OpKind::Opaque(opaque) => opaque.from.contains(&dim),
         OpKind::Rearrange(
             Rearrange::Slice(Window { from, .. })
             | Rearrange::Pad(Window { from, .. })
@@ -327,6 +328,7 @@ fn sums(op: &Op) -> Result<Carried, PartialFault> {
         }
         OpKind::Reduce { .. }
         | OpKind::Along(_)
+        | OpKind::Opaque(_)
         | OpKind::Composite { .. }
         | OpKind::Route(_)
         | OpKind::Collective(_) => return Err(PartialFault::NotLinear),

@@ -192,7 +192,18 @@ fn collectives_are_read_in_every_spelling() {
         ("G = AllToAll_{X->J}(A)", "G[I, J_X] = AllToAll_{X,J}(A[I_X, J])"),
         ("G[I, J_X] = AllToAll(A)", "G[I, J_X] = AllToAll_{X,J}(A[I_X, J])"),
         ("G = ReduceScatter_{XY,J}(P)", "G[I, J_XY] = ReduceScatter_{XY,J}(P[I, J] {U_XY})"),
-        ("G[I_Y, J_X] = ReduceScatter(P)", "G[I_Y, J_X] = ReduceScatter_{Y,I,X,J}(P[I, J] {U_XY})"),
+        (
+            "G[I_Y, J_X] = ReduceScatter(P)",
+            "G[I_Y, J_X] = ReduceScatter_{Y->I,X->J}(P[I, J] {U_XY})",
+        ),
+        (
+            "G = ReduceScatter_{Y->I,X->J}(P)",
+            "G[I_Y, J_X] = ReduceScatter_{Y->I,X->J}(P[I, J] {U_XY})",
+        ),
+        (
+            "G = ReduceScatter_{Y,I,X,J}(P)",
+            "G[I_Y, J_X] = ReduceScatter_{Y->I,X->J}(P[I, J] {U_XY})",
+        ),
         ("G = AllReduce_X(P)", "G[I, J] {U_Y} = AllReduce_X(P[I, J] {U_XY})"),
         ("G[I_XY, J] = Slice_Y(A)", "G[I_XY, J] = Slice_Y(A[I_X, J])"),
     ] {

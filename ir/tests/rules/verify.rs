@@ -34,6 +34,7 @@ fn one_step_is_recognised_as_what_it_is() {
         (sharding(none, none, xy), sharding(y, x, none), CollectiveKind::ReduceScatter),
         (sharding(none, none, xy), sharding(&[1, 0], none, none), CollectiveKind::ReduceScatter),
         (sharding(xy, none, none), sharding(none, xy, none), CollectiveKind::AllToAll),
+        (sharding(xy, none, none), sharding(none, &[1, 0], none), CollectiveKind::AllToAll),
         (sharding(xy, none, none), sharding(&[1, 0], none, none), CollectiveKind::Permute),
         (sharding(x, y, none), sharding(y, x, none), CollectiveKind::Permute),
         (sharding(y, none, none), sharding(y, none, x), CollectiveKind::Unreduce),

@@ -216,7 +216,9 @@ fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) 
             (along.function.row().flops)(picked) * elements(op.operands[0].value, operands[0])
         }
         OpKind::Route(route) => route.choices as f64 * elements(op.operands[0].value, operands[0]),
-        OpKind::Rearrange(_)
+        // How many an opaque function takes is not known: its bytes are counted.
+        OpKind::Opaque(_)
+        | OpKind::Rearrange(_)
         | OpKind::Gather { .. }
         | OpKind::Update { .. }
         | OpKind::Collective(_) => 0.0,

@@ -296,6 +296,7 @@ fn origins(program: &Program) -> IndexVec<ValueId, Origin> {
             | OpKind::ScatterAdd { .. }
             | OpKind::Route(_)
             | OpKind::Along(_)
+            | OpKind::Opaque(_)
             | OpKind::Composite { .. } => false,
         };
         let origin = match &op.kind {

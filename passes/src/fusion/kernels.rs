@@ -256,6 +256,7 @@ fn role(program: &Program, op: &Op) -> Role {
         | OpKind::Update { .. }
         | OpKind::Route(_)
         | OpKind::Along(_)
+        | OpKind::Opaque(_)
         | OpKind::Rearrange(_)
         | OpKind::Collective(_) => Role::Alone,
     }

@@ -67,6 +67,7 @@ fn is_whole(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool 
         OpKind::Rearrange(Rearrange::Stack { from, .. }) => *from == Some(index),
         OpKind::Route(route) => [route.tokens, route.experts].contains(&index),
         OpKind::Along(along) => along.from == index,
+        OpKind::Opaque(opaque) => opaque.from.contains(&index),
         // Rows are written in order: the last one with the same index wins.
         OpKind::Update { .. } => !program.values[op.result].dims.contains(&index),
         _ => false,
@@ -165,9 +166,11 @@ fn possible_rules(op: &Op) -> Vec<LinearityRule> {
         OpKind::Update { .. } => {
             [Reduction::Sum].into_iter().chain(extrema).map(|kind| alike(&[0, 2], kind)).collect()
         }
-        OpKind::Along(_) | OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => {
-            Vec::new()
-        }
+        OpKind::Along(_)
+        | OpKind::Opaque(_)
+        | OpKind::Composite { .. }
+        | OpKind::Route(_)
+        | OpKind::Collective(_) => Vec::new(),
     }
 }
 

@@ -6,7 +6,10 @@
 //!
 //! * AllGather: removes trailing axes of one or several dimensions;
 //! * Slice: appends one axis that the value does not use to a dimension;
-//! * AllToAll: moves a run of trailing axes, in order, to the end of another dimension;
+//! * AllToAll: moves trailing axes of one or several dimensions to the ends of others, in any order
+//!   (on meshes of more than three axes one run of them, from one dimension to another: there are
+//!   so many exchanges that searches of large programs would end at their limits before they gain
+//!   anything);
 //! * ReduceScatter: appends unreduced axes to dimensions, in any order;
 //! * AllReduce: removes unreduced axes;
 //! * Permute: any relabelling that keeps every dimension's local size and the unreduced axes;
@@ -127,7 +130,7 @@ impl ShardingSpace {
         gathers(from, &mut targets);
         reduces(from, &mut targets);
         scatters(from, &mut targets);
-        moves(from, &mut targets);
+        moves(pricing, from, &mut targets);
         unreduces(pricing, from, &mut targets);
         let mut best: IndexMap<State, ReshardEdge, FxBuildHasher> = IndexMap::default();
         let mut offer = |to: State, kind: CollectiveKind| {
@@ -181,8 +184,20 @@ impl Pricing<'_> {
             self.bytes(volume_side(kind, from, to)),
             self.cost_model.refinement,
         );
-        self.cost_model.weight(kind, seconds, &self.program.mesh.links(&axes))
+        let weight = self.cost_model.weight(kind, seconds, &self.program.mesh.links(&axes));
+        // Of equally long ways, one that needs no other order of blocks is taken.
+        let reorders = *kind == CollectiveKind::AllToAll && !moves_one_run(from, to);
+        if reorders { weight + Weight::step(0.0) } else { weight }
     }
+}
+
+/// Whether one dimension loses a run of axes, and another one gets them in their order.
+fn moves_one_run(from: &Sharding, to: &Sharding) -> bool {
+    let changed: Vec<_> = from.dims.iter().zip(&to.dims).filter(|(a, b)| a != b).collect();
+    let [(a, b), (c, d)] = changed[..] else { return false };
+    let (lost, gained) = if a.len() > b.len() { ((b, a), (c, d)) } else { ((d, c), (a, b)) };
+    let run = lost.1.strip_prefix(lost.0.as_slice());
+    run.is_some() && run == gained.1.strip_prefix(gained.0.as_slice())
 }
 
 /// The collective that leads from one sharding to the other, with the axes and receiving dimensions
@@ -248,6 +263,9 @@ fn enumerate(program: &Program, shape: &ValueShape) -> IndexSet<Sharding, FxBuil
     found
 }
 
+/// The axes of a mesh on which one AllToAll may change more than two dimensions.
+const MOST_EXCHANGED: usize = 3;
+
 type Targets = Vec<(CollectiveKind, Sharding)>;
 
 fn slices(pricing: &Pricing<'_>, from: &Sharding, targets: &mut Targets) {
@@ -312,7 +330,30 @@ fn scatters(from: &Sharding, targets: &mut Targets) {
     targets.extend(seen.into_iter().skip(1).map(|to| (CollectiveKind::ReduceScatter, to)));
 }
 
-fn moves(from: &Sharding, targets: &mut Targets) {
+fn moves(pricing: &Pricing<'_>, from: &Sharding, targets: &mut Targets) {
+    if pricing.program.mesh.splitting().count() > MOST_EXCHANGED {
+        runs(from, targets);
+        return;
+    }
+    let mut stripped = vec![(from.clone(), Vec::new())];
+    for position in 0..from.dims.len() {
+        for i in 0..stripped.len() {
+            for keep in 0..from.dims[position].len() {
+                let (mut to, mut dropped): (Sharding, Vec<AxisRef>) = stripped[i].clone();
+                dropped.extend(to.dims[position].drain(keep..));
+                stripped.push((to, dropped));
+            }
+        }
+    }
+    for (left, dropped) in stripped.into_iter().skip(1) {
+        let receivers: Vec<usize> =
+            (0..from.dims.len()).filter(|&dim| left.dims[dim] == from.dims[dim]).collect();
+        append_all(left, &dropped, &receivers, targets);
+    }
+}
+
+/// Each run of trailing axes to the end of another dimension.
+fn runs(from: &Sharding, targets: &mut Targets) {
     for (source, axes) in from.dims.iter().enumerate() {
         for keep in 0..axes.len() {
             for receiver in (0..from.dims.len()).filter(|&receiver| receiver != source) {
@@ -321,6 +362,23 @@ fn moves(from: &Sharding, targets: &mut Targets) {
                 to.dims[receiver].extend(run);
                 targets.push((CollectiveKind::AllToAll, to));
             }
+        }
+    }
+}
+
+/// All shardings in which each of `axes` is appended to one of `receivers`, in every order.
+fn append_all(to: Sharding, axes: &[AxisRef], receivers: &[usize], targets: &mut Targets) {
+    if axes.is_empty() {
+        targets.push((CollectiveKind::AllToAll, to));
+        return;
+    }
+    // Dimensions are filled one after the other, so that each result is reached once.
+    for (i, &receiver) in receivers.iter().enumerate() {
+        for (place, &axis) in axes.iter().enumerate() {
+            let mut with = to.clone();
+            with.dims[receiver].push(axis);
+            let rest = [&axes[..place], &axes[place + 1..]].concat();
+            append_all(with, &rest, &receivers[i..], targets);
         }
     }
 }

@@ -199,6 +199,7 @@ fn given_partial(kinds: &[Option<Reduction>], op: &Op) -> Option<Reduction> {
         | OpKind::Rearrange(_)
         | OpKind::Route(_)
         | OpKind::Along(_)
+        | OpKind::Opaque(_)
         | OpKind::Composite { .. } => None,
     };
     own.or_else(|| op_layouts::linearity_rules(op, &operands).first().map(|rule| rule.result))

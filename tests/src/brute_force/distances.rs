@@ -65,6 +65,9 @@ impl Brute<'_> {
         let minus = |a: &[usize], b: &[usize]| {
             a.iter().copied().filter(|x| !b.contains(x)).collect::<Vec<_>>()
         };
+        let minus_each = |a: &[Vec<usize>], b: &[Vec<usize>]| -> Vec<usize> {
+            a.iter().zip(b).flat_map(|(a, b)| minus(a, b)).collect()
+        };
         let sorted = |mut axes: Vec<usize>| {
             axes.sort_unstable();
             axes
@@ -78,17 +81,14 @@ impl Brute<'_> {
             if grown && added.len() == 1 && !from.1.contains(&added[0]) {
                 best = 0.0;
             }
-            let changed: Vec<usize> = (0..kept.len()).filter(|&i| !kept[i]).collect();
-            if let [a, b] = changed[..] {
-                for (source, receiver) in [(a, b), (b, a)] {
-                    let keep = to.0[source].len();
-                    let run = from.0[source].get(keep..).unwrap_or_default();
-                    let arrives = [&from.0[receiver][..], run].concat() == to.0[receiver];
-                    if from.0[source].starts_with(&to.0[source]) && arrives && !run.is_empty() {
-                        best = best.min(self.all_to_all(run, held));
-                    }
-                }
+            // Dimensions drop axes from their ends, or get the axes of others appended.
+            let lost = minus_each(&from.0, &to.0);
+            let moved = sorted(lost.clone()) == sorted(minus_each(&to.0, &from.0));
+            let apart = from.0.iter().zip(&to.0).all(|(a, b)| a.starts_with(b) || b.starts_with(a));
+            if moved && apart && !lost.is_empty() {
+                best = best.min(self.all_to_all(&lost, held));
             }
+            let changed: Vec<usize> = (0..kept.len()).filter(|&i| !kept[i]).collect();
             if from.0.iter().zip(&to.0).all(|(a, b)| self.parts(a) == self.parts(b)) {
                 let mut axes: Vec<usize> = changed
                     .iter()

@@ -78,6 +78,7 @@ impl Brute<'_> {
             OpKind::Rearrange(_) => vec![(all, kind(0), kind(0))],
             OpKind::Along(along) if along.function.row().is_linear => vec![sum(vec![0])],
             OpKind::Along(_)
+            | OpKind::Opaque(_)
             | OpKind::Composite { .. }
             | OpKind::Route(_)
             | OpKind::Collective(_) => vec![],
@@ -161,6 +162,7 @@ impl Brute<'_> {
             }
             OpKind::Update { .. } => !self.program.values[op.result].dims.contains(&dim),
             OpKind::Along(along) => along.from == dim,
+            OpKind::Opaque(opaque) => opaque.from.contains(&dim),
             _ => false,
         }
     }
@@ -268,6 +270,7 @@ impl Brute<'_> {
         let points = points * added;
         let per_point = match &op.kind {
             OpKind::Einsum { contracted } if !contracted.is_empty() => 2.0,
+            OpKind::Opaque(_) => 0.0,
             _ => 1.0,
         };
         let bytes = written + (0..needs.len()).map(of).sum::<f64>();

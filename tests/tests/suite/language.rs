@@ -6,6 +6,7 @@ mod backward;
 mod checkpoints;
 mod diagnostics;
 mod editor_grammars;
+mod exchanges;
 mod fusion;
 mod hardware;
 mod hardware_files;

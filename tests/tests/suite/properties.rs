@@ -4,3 +4,4 @@ mod memory_limits;
 mod one_switch;
 mod plans;
 mod random_programs;
+mod reshards;

@@ -7,4 +7,5 @@ mod accuracy;
 mod memory_limits;
 mod mutants;
 mod reliability;
+mod reshards;
 mod sizes;

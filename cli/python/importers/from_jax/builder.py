@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from ..failure import Failure, Source
+from ..failure import Source, Unsupported
 from .dims import Dim, keep_apart, same_dim, tie
 from .graph import Array, Block, Node, Number
 
@@ -37,7 +37,9 @@ def is_generated(node: Node) -> bool:
 class Builder:
     """The program so far: the block that statements are added to, and what to warn of."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_strict: bool = False) -> None:
+        # Whether what the language does not have is an error.
+        self.is_strict = is_strict
         self.block = Block("program")
         self.warnings: list[str] = []
         # Dimensions that were merged from factors.
@@ -50,9 +52,9 @@ class Builder:
         if text not in self.warnings:
             self.warnings.append(text)
 
-    def fail(self, message: str, help_: str) -> Failure:
-        """An error in the equation that is converted."""
-        return Failure(message, help_, self.source)
+    def fail(self, message: str, help_: str) -> Unsupported:
+        """Why the equation that is converted cannot be written in the language."""
+        return Unsupported(message, help_, self.source)
 
     def dtype(self, of: Any) -> str:
         """The element type of the language for one of JAX."""

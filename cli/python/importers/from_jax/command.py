@@ -19,8 +19,9 @@ def imported(request: dict[str, Any]) -> dict[str, Any]:
     names = names_of_dims(request.get("names", []))
     title = f"`{name}` of {os.path.basename(request['target'].rpartition(':')[0])}, from JAX."
     options = Options(
-        request.get("mesh"), request["hardware"], names, request.get("parameters"), title
-    )
+        request.get("mesh"), request["hardware"], names, request.get("parameters"), title,
+        request.get("strict", False),
+    )  # fmt: skip
     program = import_function(function, args, named, options)
     return {
         "program": program.program,

@@ -7,8 +7,8 @@ from typing import Any, Callable, Optional, Union
 
 import numpy as np
 
-from ..failure import Failure
-from . import convolutions, elementwise, lookups, loops, products, rearrange
+from ..failure import Failure, Unsupported
+from . import convolutions, elementwise, lookups, loops, opaque, products, rearrange
 from .builder import Builder
 from .dims import Dim
 from .flatten import Atom, Constant, Equation, Function, Var, reads
@@ -21,6 +21,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(products.REDUCTIONS, products.reduction),
     **dict.fromkeys(elementwise.IDENTITIES, lambda build, equation, inputs: inputs),
     "argmax": products.argmax,
+    "argmin": products.argmin,
     "broadcast_in_dim": rearrange.broadcast_in_dim,
     "concatenate": rearrange.concatenate,
     "conv_general_dilated": convolutions.convolution,
@@ -47,21 +48,6 @@ RULES: dict[str, Rule] = {
 # Primitives that say how an array is sharded, and which parameter has the sharding.
 CONSTRAINTS = {"sharding_constraint": "sharding", "reshard": "dst_sharding"}
 
-# What to do about primitives that users meet.
-ADVICE = {
-    "shard_map": "import the function without it, which says what the whole mesh computes",
-    "pallas_call": "import the function that the kernel computes, in `jnp`",
-    "while": "write a loop with a fixed number of steps: `jax.lax.scan` or `fori_loop`",
-    "cond": "a `switch` among more than two is not in the language: nest `lax.cond`",
-    "scatter": "use `jnp.where`, or `jax.lax.dynamic_update_slice` for a cache",
-    "random_seed": "draw outside of the function, and pass the numbers as an argument",
-    "random_bits": "draw outside of the function, and pass the numbers as an argument",
-    "random_wrap": "draw outside of the function, and pass the numbers as an argument",
-    "random_unwrap": "draw outside of the function, and pass the numbers as an argument",
-    "threefry2x32": "draw outside of the function, and pass the numbers as an argument",
-}
-
-
 # Nodes that a constraint is written on; others have a sharding of their own, or in other blocks.
 SHARDED_THEMSELVES = ("call", "infix", "product", "along", "reshape")
 
@@ -69,8 +55,8 @@ SHARDED_THEMSELVES = ("call", "infix", "product", "along", "reshape")
 class Converter:
     """Converts functions into one program."""
 
-    def __init__(self) -> None:
-        self.build = Builder()
+    def __init__(self, is_strict: bool = False) -> None:
+        self.build = Builder(is_strict)
         self.known: dict[Var, Union[Array, Leaf]] = {}
         self.constants: dict[str, Any] = {}
         self.program = self.build.block
@@ -82,10 +68,16 @@ class Converter:
         for equation in function.equations:
             self.build.source, self.build.hint = equation.source, equation.hint
             results: Sequence[Array]
-            if equation.primitive == "scan":
-                results = loops.scan(self, equation, count)
-            else:
-                results = self._results(equation)
+            try:
+                if equation.primitive == "scan":
+                    results = loops.scan(self, equation, count)
+                else:
+                    results = self._results(equation)
+            except Unsupported as reason:
+                if self.build.is_strict:
+                    raise
+                inputs = [self.read(atom) for atom in equation.inputs]
+                results = opaque.convert(self.build, equation, inputs, reason)
             for var, array in zip(equation.outputs, results):
                 if array.shape != var.shape:
                     raise Failure(
@@ -101,10 +93,7 @@ class Converter:
         if name in CONSTRAINTS:
             return [self.constrained(inputs[0], equation.params[CONSTRAINTS[name]])]
         if name not in RULES:
-            raise self.build.fail(
-                f"the primitive `{name}` is not in the language",
-                ADVICE.get(name, "compute it outside of the function, and pass the result"),
-            )
+            raise opaque.unknown(self.build, equation)
         found = RULES[name](self.build, equation, inputs)
         return found if isinstance(found, list) else [found]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -25,6 +26,8 @@ class Options:
     # Arguments that are weights; without it, those that are containers or called so.
     parameters: Optional[Sequence[str]] = None
     title: str = ""
+    # Whether what the language does not have is an error, and no opaque statement.
+    is_strict: bool = False
 
 
 @dataclass
@@ -50,7 +53,7 @@ def import_function(
     """The program of a function with these arguments. `place_of` says where its equations come
     from."""
     traced = trace(function, args, named)
-    converter = Converter()
+    converter = Converter(options.is_strict)
     flat = flatten(traced.jaxpr, place_of)
     leaves = _leaves(converter, traced, options)
     converter.known.update(zip(flat.inputs, leaves))
@@ -64,7 +67,10 @@ def import_function(
     speller = Speller(converter.program, outputs, axes)
     body = speller.text()
     head = [f"# {line}" for line in [options.title] if line]
-    head += [f"# {warning}" for warning in converter.build.warnings]
+    for warning in converter.build.warnings:
+        head += textwrap.wrap(
+            warning, 98, initial_indent="# ", subsequent_indent="#   ", break_long_words=False
+        )
     head += [f"hardware {options.hardware}", f"mesh {mesh}"]
     head += _wrapped("dim ", speller.dimensions())
     program = "\n".join(head) + "\n\n" + body

@@ -41,6 +41,12 @@ def argmax(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
     return Array(node, tuple(array.axes[at] for at in keep), equation.outputs[0].shape)
 
 
+def argmin(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
+    """The index of the smallest element."""
+    numbers = build.cast(inputs[0], "int32") if inputs[0].dtype == "bool" else inputs[0]
+    return argmax(build, equation, [build.call("neg", numbers)])
+
+
 def top_k(build: Builder, equation: Equation, inputs: list[Array]) -> list[Array]:
     """The largest elements and their indices."""
     axis, count = int(equation.params.get("axis", inputs[0].shape[-1])), int(equation.params["k"])

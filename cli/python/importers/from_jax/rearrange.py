@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from .builder import Builder
 from .dims import Dim, same_dim
+from .elementwise import chosen
 from .flatten import Equation
 from .graph import Array, Node
 
@@ -271,10 +272,10 @@ def tile(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
 
 
 def pad(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
-    """Zeros around an array."""
+    """A number around an array."""
     array, value = inputs
-    if not value.node.is_number or value.node.number != 0:
-        raise build.fail("`pad` with anything but zeros is not in the language", "pad with zeros")
+    if not value.node.is_number:
+        raise build.fail("`pad` with an array is not in the language", "pad with a number")
     for axis, (low, high, inner) in enumerate(equation.params["padding_config"]):
         if int(inner):
             raise build.fail("`pad` between elements is not in the language", "leave it out")
@@ -283,8 +284,29 @@ def pad(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
             array = window(build, array, axis, start, end - start)
         low, high = max(int(low), 0), max(int(high), 0)
         if low or high:
+            size = array.shape[axis]
             array = build.fill(array, [axis])
-            array = build.along("pad", array, axis, Dim(array.shape[axis] + low + high), [low])
+            array = build.along("pad", array, axis, Dim(size + low + high), [low])
+            if value.node.number != 0:
+                array = _kept(build, array, axis, (low, low + size), value)
+    return array
+
+
+def _kept(
+    build: Builder, array: Array, axis: int, places: tuple[int, int], value: Array
+) -> Array:
+    """An array whose elements at the other places of an axis are a number."""
+    size = array.shape[axis]
+    indices = build.iota(size)
+    axes = tuple(indices.axes[0] if at == axis else None for at in range(len(array.shape)))
+    shape = tuple(size if at == axis else 1 for at in range(len(array.shape)))
+    position = Array(indices.node, axes, shape)
+    bounds = [(">=", places[0])] if places[0] else []
+    bounds += [("<", places[1])] if places[1] < size else []
+    for sign, bound in bounds:
+        number = build.constant(bound, shape, "int32")
+        inside = build.elementwise("infix", sign, [position, number], shape, "bool")
+        array = chosen(build, [inside, array, value], array.shape, array.dtype)
     return array
 
 

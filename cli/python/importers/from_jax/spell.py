@@ -500,10 +500,16 @@ class Speller:
     def _subscript(self, node: Node) -> str:
         if node.kind != "along":
             return ""
-        names = ",".join(dim.root.name for dim in node.sources)
-        if node.results:
-            return f"_{{{names}->{','.join(dim.root.name for dim in node.results)}}}"
-        return f"_{names}" if len(node.sources) == 1 else f"_{{{names}}}"
+        is_opaque = node.name.startswith("opaque<")
+        sources = [dim.root.name for dim in node.sources]
+        if is_opaque:
+            # Those that were tied since are one.
+            sources = list(dict.fromkeys(sources))
+        names = ",".join(sources)
+        results = [dim.root.name for dim in node.results]
+        if (results or is_opaque) and sources and sources != results:
+            return f"_{{{names}->{','.join(results)}}}"
+        return "" if not sources else f"_{names}" if len(sources) == 1 else f"_{{{names}}}"
 
 
 def number(node: Node) -> str:

@@ -163,6 +163,8 @@ def arguments(module: Any, text: Optional[str]) -> tuple[tuple[Any, ...], dict[s
 
     if text is None:
         return (), {}
+    # `f32[]` is a single number, which Python has no empty brackets for.
+    text = re.sub(rf"\b({'|'.join(TYPES)})\[\s*\]", r"\1[()]", text)
     try:
         tree = ast.parse(f"__collect__({text})", "<--args>", mode="eval")
     except SyntaxError as error:

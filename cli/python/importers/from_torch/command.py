@@ -20,7 +20,8 @@ def imported(request: dict[str, Any]) -> dict[str, Any]:
     args, named = arguments(module, request.get("args"), model)
     title = f"`{name}` of {os.path.basename(request['target'].rpartition(':')[0])}, from PyTorch."
     names = names_of_dims(request.get("names", []))
-    options = Options(request.get("mesh"), request["hardware"], names, None, title)
+    strict = request.get("strict", False)
+    options = Options(request.get("mesh"), request["hardware"], names, None, title, strict)
     program = import_model(model, args, named, options)
     return {
         "program": program.program,

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
+from jax.extend.core import Primitive
 from torch.fx import Node
 from torch.fx.node import map_arg
 
@@ -24,6 +25,13 @@ from .layers import Item, Layers
 
 # Operations that compute nothing.
 CHECKS = ("_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range")
+# Stands for operations that are not in the language.
+OPAQUE = Primitive("opaque")
+OPAQUE.multiple_results = True
+OPAQUE.def_abstract_eval(  # type: ignore[no-untyped-call]
+    lambda *arrays, avals, **_: avals
+)
+
 # The scope by which an equation of the jaxpr finds the node that it comes from.
 SCOPE = "node"
 
@@ -104,13 +112,35 @@ def _function(node: Node) -> Callable[..., Any]:
     name = _name(node)
     if name in CHECKS:
         return lambda *_, **__: None
-    if name not in TABLE:
+    return TABLE[name] if name in TABLE else _opaque(node, name)
+
+
+def _opaque(node: Node, name: str) -> Callable[..., Any]:
+    """An operation that is not in the language, as a primitive of its own, for the importer of
+    functions in JAX to decide on."""
+    made = node.meta.get("val")
+    results = made if isinstance(made, (list, tuple)) else [made]
+    if not all(isinstance(it, torch.Tensor) for it in results):
         raise Failure(
             f"the operation `{name}` is not in the language",
-            "compute it outside of the model, and pass the result",
+            "compute it before, and pass the result as an argument",
             place(node),
         )
-    return TABLE[name]
+    avals = tuple(
+        jax.core.ShapedArray(tuple(int(size) for size in it.shape), dtype_of(it.dtype))
+        for it in results
+    )
+
+    def function(*args: Any, **named: Any) -> Any:
+        leaves = jax.tree.leaves((args, named))
+        arrays = [_traced(it) for it in leaves if isinstance(it, (jax.Array, np.ndarray))]
+        found = OPAQUE.bind(  # type: ignore[no-untyped-call]
+            *arrays, name=name, avals=avals, operation="operation",
+            is_of_elements=torch.Tag.pointwise in getattr(node.target, "tags", ()),
+        )  # fmt: skip
+        return found if isinstance(made, (list, tuple)) else found[0]
+
+    return function
 
 
 def _constant(tensor: torch.Tensor) -> Any:

@@ -47,6 +47,7 @@ const SOURCES: &[(&str, &str)] = sources![
     "from_jax/importer",
     "from_jax/lookups",
     "from_jax/loops",
+    "from_jax/opaque",
     "from_jax/products",
     "from_jax/rearrange",
     "from_jax/spell",
@@ -142,6 +143,7 @@ fn ask(source: Source, args: &FunctionArgs, parameters: Option<&[String]>) -> Re
             "parameters": parameters,
             "mesh": args.mesh,
             "hardware": args.hardware,
+            "strict": args.strict,
         },
     });
     let python = std::env::var(PYTHON).unwrap_or_else(|_| default_python().to_owned());

@@ -147,6 +147,12 @@ def padded(x):
     return jnp.pad(x, ((1, 2), (0, 3))) @ jnp.pad(x, ((1, 2), (0, 3))).T
 
 
+def padded_with_ones(x, numbers):
+    """Before and after, and before alone."""
+    around = jnp.pad(x, ((1, 2), (0, 3)), constant_values=1)
+    return around.sum(axis=1), jnp.pad(numbers, ((2, 0), (0, 0)), constant_values=-100)
+
+
 def joined(x, y):
     wide = jnp.concatenate([x, y, jnp.ones((x.shape[0], 2))], axis=1)
     return jnp.concatenate([wide, wide[:1] * 2], axis=0)
@@ -300,6 +306,7 @@ CASES = {
     "norms": (draw(4, 6), draw(6)),
     "entropies": (draw(4, 6),),
     "padded": (draw(4, 6),),
+    "padded_with_ones": (draw(4, 6), ids(6, 4, 5)),
     "joined": (draw(4, 6), draw(4, 3)),
     "groups": (draw(24, 5),),
     "captured": (draw(3, 4),),

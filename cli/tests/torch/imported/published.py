@@ -88,10 +88,11 @@ def vit():
 TOKENS = "input_ids=int64[B:2, T:16]"
 CASES = {
     **dict.fromkeys(
-        "llama gpt2 mistral gemma2 gemma3 qwen2 qwen3 olmo2 phi neox starcoder2 opt bert roberta "
+        "gpt2 mistral gemma2 gemma3 qwen2 qwen3 olmo2 phi neox starcoder2 opt bert roberta "
         "clip_text".split(),
         TOKENS,
     ),
+    "llama": TOKENS + ", labels=int64[B:2, T:16]",
     "t5": TOKENS + ", decoder_input_ids=int64[B:2, U:8]",
     "vit": "pixel_values=f32[B:2, 3, 16, 16]",
 }

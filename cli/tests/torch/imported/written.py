@@ -1,5 +1,7 @@
 """Models that are written out, as people write them."""
 
+import jax
+import jax.numpy as jnp
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -169,11 +171,46 @@ def masked():
     return model
 
 
+class Losses(nn.Module):
+    """Losses that leave targets out: those that are no class, and a class."""
+
+    def forward(self, scores, labels):
+        some = labels.masked_fill(labels < 3, -100)
+        mean = F.cross_entropy(scores.flatten(0, 1), some.flatten())
+        total = F.cross_entropy(scores.mT, labels, ignore_index=4, reduction="sum")
+        return mean, total, F.nll_loss(scores.log_softmax(-1).mT, labels, ignore_index=1)
+
+
+def losses():
+    return Losses()
+
+
+class Special(nn.Module):
+    """Functions that the language does not have."""
+
+    def forward(self, x):
+        y = torch.lgamma(x * x + 1.5)
+        return y.median(-1).values, torch.cummax(y, dim=1).values
+
+
+def special():
+    return Special()
+
+
+# Of the modules that are exported to JAX.
+OPAQUE = {
+    "lgamma": jax.lax.lgamma,
+    "median_1": lambda a: jnp.sort(a, -1)[..., (a.shape[-1] - 1) // 2],
+    "cummax_1": lambda a: jax.lax.cummax(a, 1),
+}
+
 CASES = {
     "decoder": "ids=int64[B:2, T:16], labels=int64[B:2, T:16]",
     "experts": "f32[B:2, T:4, 16]",
     "residual": "f32[B:4, 8]",
     "mixer": "image=f32[B:2, 3, 16, 16]",
     "recommender": "f32[B:4, 4], int64[B:4, 3]",
+    "losses": "f32[B:2, T:8, V:8], int64[B:2, T:8]",
+    "special": "f32[B:2, T:4, 6]",
     "masked": "f32[B:2, N:2, T:8, 8], int64[B:2, 8]",
 }

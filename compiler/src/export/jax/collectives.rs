@@ -1,9 +1,10 @@
-//! Collectives as calls of `jax.lax`.
+//! Collectives as calls of `jax.lax`, one for each.
 
 use super::super::json::{Operation, StepJson};
-use super::super::python::collectives::{axes, relabelled, tuple_of};
+use super::super::python::collectives::{axes, lists_of, relabelled, tuple_of};
 use super::super::python::expression::Expressions;
-use super::super::walk::collectives::{by_dim, gathered, place_of, source};
+use super::super::python::layout::tuple;
+use super::super::walk::collectives::{Exchange, by_place, gathered, listed};
 use super::super::walk::{Result, unsupported};
 
 /// The call of a collective on an operand.
@@ -16,11 +17,7 @@ pub(super) fn collective(
     let from = &step.operands[0];
     let of = barred(step, of);
     match operation {
-        Operation::AllGather { axes: over } => {
-            Ok(gathered(from, over).into_iter().fold(of, |of, (place, gone)| {
-                format!("lax.all_gather({of}, {}, axis={place}, tiled=True)", axes(&gone))
-            }))
-        }
+        Operation::AllGather { axes: over } => Ok(all_gather(e, gathered(from, over), of)),
         Operation::AllReduce { axes: over, reduction } => {
             Ok(format!("lax.{}({of}, {})", reduce_call(reduction), axes(over)))
         }
@@ -28,15 +25,9 @@ pub(super) fn collective(
             if reduction != "sum" {
                 return unsupported(&step.value, "a ReduceScatter of maxima or minima");
             }
-            Ok(by_dim(over, into).into_iter().fold(of, |of, (dim, over)| {
-                let place = place_of(from, dim);
-                format!(
-                    "lax.psum_scatter({of}, {}, scatter_dimension={place}, tiled=True)",
-                    axes(&over)
-                )
-            }))
+            Ok(psum_scatter(e, by_place(from, over, into), of))
         }
-        Operation::AllToAll { axes: over, into } => exchanged(step, by_dim(over, into), of),
+        Operation::AllToAll { axes: over, .. } => Ok(exchanged(e, step, over, &of)),
         Operation::Permute { axes: over } => {
             e.helper("relabel");
             let [held, wanted] = relabelled(step);
@@ -44,9 +35,9 @@ pub(super) fn collective(
         }
         Operation::Slice { axes: over, into } => {
             e.helper("own_part");
-            Ok(by_dim(over, into).into_iter().fold(of, |of, (dim, over)| {
-                format!("own_part({of}, {}, {})", axes(&over), place_of(from, dim))
-            }))
+            Ok(by_place(from, over, into)
+                .into_iter()
+                .fold(of, |of, (place, over)| format!("own_part({of}, {}, {place})", axes(&over))))
         }
         Operation::Unreduce { axes: over } => {
             e.helper("first_only");
@@ -70,16 +61,57 @@ fn reduce_call(reduction: &str) -> &'static str {
     }
 }
 
-/// An AllToAll from one dimension to another.
-fn exchanged(step: &StepJson, moves: Vec<(&str, Vec<String>)>, of: String) -> Result {
-    let mut call = of;
-    for (to, moved) in moves {
-        let place = source(step, &moved)?;
-        call = format!(
-            "lax.all_to_all({call}, {}, split_axis={}, concat_axis={place}, tiled=True)",
-            axes(&moved),
-            place_of(&step.operands[0], to)
+/// The axes that split each dimension, as arguments of the helpers for several dimensions.
+fn of_several(split: Vec<(usize, Vec<String>)>) -> [String; 2] {
+    let (over, places) = listed(split);
+    [tuple_of(&over), numbers(&places)]
+}
+
+fn numbers(places: &[usize]) -> String {
+    tuple(&places.iter().map(ToString::to_string).collect::<Vec<_>>())
+}
+
+fn all_gather(e: &mut Expressions<'_>, split: Vec<(usize, Vec<String>)>, of: String) -> String {
+    match split.as_slice() {
+        [] => of,
+        [(place, over)] => {
+            format!("lax.all_gather({of}, {}, axis={place}, tiled=True)", axes(over))
+        }
+        _ => {
+            e.helper("side_by_side");
+            let [over, places] = of_several(split);
+            format!("side_by_side(lax.all_gather({of}, {over}), {over}, {places})")
+        }
+    }
+}
+
+fn psum_scatter(e: &mut Expressions<'_>, split: Vec<(usize, Vec<String>)>, of: String) -> String {
+    match split.as_slice() {
+        [] => of,
+        [(place, over)] => {
+            let over = axes(over);
+            format!("lax.psum_scatter({of}, {over}, scatter_dimension={place}, tiled=True)")
+        }
+        _ => {
+            e.helper("blocks");
+            let [over, places] = of_several(split);
+            format!("lax.psum_scatter(blocks({of}, {over}, {places}), {over})")
+        }
+    }
+}
+
+/// An AllToAll: of a run of axes from one dimension to another, or of all parts at once.
+fn exchanged(e: &mut Expressions<'_>, step: &StepJson, over: &[String], of: &str) -> String {
+    let exchange = Exchange::of(step);
+    if let Some(run) = exchange.run() {
+        return format!(
+            "lax.all_to_all({of}, {}, split_axis={}, concat_axis={}, tiled=True)",
+            axes(over),
+            run.to,
+            run.from
         );
     }
-    Ok(call)
+    e.helper("exchange");
+    let [gained, lost] = [exchange.gained, exchange.lost].map(|lists| lists_of(&lists));
+    format!("exchange({of}, {}, {gained}, {lost})", tuple_of(over))
 }

@@ -20,8 +20,11 @@ pub(super) struct Jax {
 const HELPERS: &[(&str, &str)] = &[
     ("dtype", include_str!("helpers/dtype.py")),
     ("local", include_str!("helpers/local.py")),
+    ("blocks", include_str!("helpers/blocks.py")),
+    ("side_by_side", include_str!("helpers/side_by_side.py")),
     ("own_part", include_str!("helpers/own_part.py")),
     ("first_only", include_str!("helpers/first_only.py")),
+    ("exchange", include_str!("helpers/exchange.py")),
     ("relabel", include_str!("helpers/relabel.py")),
     ("roll", include_str!("helpers/roll.py")),
     ("zigzag", include_str!("helpers/zigzag.py")),

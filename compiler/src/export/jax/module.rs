@@ -15,7 +15,7 @@ use super::styles::Style;
 /// The module of a plan in a style.
 pub(super) fn module(plan: &PlanJson, small: &PlanJson, style: Style) -> Result {
     let jax = Jax { style };
-    let Functions { step, reference, mut helpers, sizes, padded, .. } =
+    let Functions { step, reference, mut helpers, opaque, sizes, padded, .. } =
         functions(plan, small, &jax)?;
     let is_staged = plan.blocks.iter().any(|block| block.pipeline.is_some());
     if is_staged {
@@ -30,6 +30,7 @@ pub(super) fn module(plan: &PlanJson, small: &PlanJson, style: Style) -> Result 
     text += &reductions(shown);
     text += &padded_places(plan, &padded);
     text += &helper_text(&helpers, &jax);
+    text += &opaque;
     text += &step_head(style);
     text += &step;
     text += sharded_step(style);

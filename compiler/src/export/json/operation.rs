@@ -218,6 +218,16 @@ pub enum Operation {
         /// The result's.
         to: String,
     },
+    /// A function that the language does not have, of whole dimensions; along the others it is
+    /// computed apart for each element.
+    Opaque {
+        /// Its author's name for it.
+        function: String,
+        /// The dimensions that it needs whole.
+        from: Vec<String>,
+        /// Those that the result has in their place.
+        to: Vec<String>,
+    },
     /// Tokens sent to the experts with their largest scores, in order, as long as there are slots:
     /// one where a token has a slot, else zero.
     Route {
@@ -333,6 +343,11 @@ impl Names<'_> {
                 function: along.function.name().to_owned(),
                 from: self.dim(along.from),
                 to: self.dim(along.to),
+            },
+            OpKind::Opaque(opaque) => Operation::Opaque {
+                function: opaque.name.clone(),
+                from: self.dims(&opaque.from),
+                to: self.dims(&opaque.to),
             },
             OpKind::Route(route) => Operation::Route {
                 tokens: self.dim(route.tokens),

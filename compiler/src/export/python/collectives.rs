@@ -16,6 +16,11 @@ pub(in crate::export) fn axes(names: &[String]) -> String {
     }
 }
 
+/// `(("X",), ())`: the axes of each dimension.
+pub(in crate::export) fn lists_of(dims: &[Vec<String>]) -> String {
+    tuple(&dims.iter().map(|axes| tuple_of(axes)).collect::<Vec<_>>())
+}
+
 /// The axes of each dimension that a Permute changes, before and after, as tuples.
 pub(in crate::export) fn relabelled(step: &StepJson) -> [String; 2] {
     let changed = step.operands[0].dims.iter().zip(&step.result.dims).filter(|(a, b)| a != b);

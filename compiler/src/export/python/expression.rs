@@ -9,6 +9,7 @@ use super::super::walk::{Result, unsupported};
 use super::dialect::{Dialect, View};
 use super::layout::tuple;
 use super::names::identifier;
+use super::opaque;
 use super::padding::padded_name;
 use super::sizes::SizeFields;
 
@@ -211,6 +212,9 @@ impl Expressions<'_> {
             Operation::Reduce { function, dims } => Ok(self.reduced(step, function, dims, &of[0])),
             Operation::Composite { function, dims, epsilon } => {
                 Ok(self.composite(step, function, dims, *epsilon, &of[0]))
+            }
+            Operation::Opaque { function, .. } => {
+                Ok(format!("{}({})", opaque::function_name(function), of.join(", ")))
             }
             Operation::Take { dim } => self.take(step, dim, of),
             Operation::Put { dim } => self.put(step, dim, of),

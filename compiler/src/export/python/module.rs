@@ -9,6 +9,7 @@ use super::body;
 use super::dialect::{Dialect, View};
 use super::layout;
 use super::names::identifier;
+use super::opaque;
 use super::padding;
 use super::sizes::{self, SizeFields, block_field, count_name};
 
@@ -20,6 +21,8 @@ pub(in crate::export) struct Functions {
     pub(in crate::export) reference: String,
     /// The helper functions that they call.
     pub(in crate::export) helpers: IndexSet<&'static str>,
+    /// The functions that their author has to write.
+    pub(in crate::export) opaque: String,
     /// The lists of axes that collectives run over together.
     pub(in crate::export) groups: IndexSet<Vec<String>>,
     /// The mesh, and sizes of dimensions and loops.
@@ -44,7 +47,7 @@ pub(in crate::export) fn functions(
     let view = dialect.view();
     let staged = plan.blocks.iter().find(|block| block.pipeline.is_some());
     if let Some(block) = staged.filter(|_| view == View::Sharded) {
-        return unsupported(&block.name, "a pipeline that XLA's partitioner is to run");
+        return unsupported(&block.name, "a pipeline, which XLA's partitioner has no stages for,");
     }
     let by_phase = phases::split(plan);
     let (step, expressions) = body::function(&by_phase, view, (&fields, dialect))?;
@@ -53,7 +56,8 @@ pub(in crate::export) fn functions(
     helpers.extend(expressions.helpers);
     let sizes = sizes::sizes(plan, small, &fields);
     let padded = fields.padded;
-    Ok(Functions { step, reference, helpers, groups, sizes, padded })
+    let opaque = opaque::functions(plan)?;
+    Ok(Functions { step, reference, helpers, opaque, groups, sizes, padded })
 }
 
 /// Why a plan cannot be written yet.

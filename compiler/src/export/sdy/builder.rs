@@ -116,6 +116,26 @@ impl Builder {
         self.binary(operation, a, &number)
     }
 
+    /// A function that the reader of the module provides.
+    pub(super) fn custom_call(
+        &mut self,
+        function: &str,
+        of: &[Array],
+        shape: &[u64],
+        dtype: DType,
+    ) -> Array {
+        let operands: Vec<&str> = of.iter().map(|one| &*one.name).collect();
+        let types: Vec<String> = of.iter().map(Array::ty).collect();
+        let text = format!(
+            "stablehlo.custom_call @{}({}) : ({}) -> {}",
+            identifier(function),
+            operands.join(", "),
+            types.join(", "),
+            tensor(shape, dtype)
+        );
+        self.define(shape, dtype, &text)
+    }
+
     pub(super) fn compare(&mut self, how: &str, a: &Array, b: &Array) -> Array {
         let ty = tensor(&a.shape, DType::Bool);
         let text = format!(

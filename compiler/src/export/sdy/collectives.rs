@@ -1,7 +1,9 @@
 //! Collectives, with the groups of devices that communicate.
 
+use std::slice;
+
 use super::super::json::{Operation, StepJson};
-use super::super::walk::collectives::{by_dim, gathered, place_of, source};
+use super::super::walk::collectives::{Exchange, by_place, gathered, listed};
 use super::super::walk::{Result, unsupported};
 use super::array::{Array, tensor};
 use super::builder::list;
@@ -22,33 +24,21 @@ impl Writer<'_> {
             of = self.builder.unary("optimization_barrier", &of);
         }
         match operation {
-            Operation::AllGather { axes } => {
-                for (place, gone) in gathered(from, axes) {
-                    of = self.all_gather(&of, place, &gone);
-                }
-            }
+            Operation::AllGather { axes } => of = self.gathered(of, gathered(from, axes)),
             Operation::AllReduce { axes, reduction } => {
                 of = self.all_reduce(&of, axes, combined(reduction));
             }
             Operation::ReduceScatter { axes, into, reduction } => {
-                for (dim, over) in by_dim(axes, into) {
-                    let place = place_of(from, dim);
-                    of = self.reduce_scatter(&of, place, &over, combined(reduction));
-                }
+                of = self.scattered(of, by_place(from, axes, into), combined(reduction));
             }
-            Operation::AllToAll { axes, into } => {
-                for (dim, moved) in by_dim(axes, into) {
-                    let places = [place_of(from, dim), source(step, &moved)?];
-                    of = self.all_to_all(&of, places, &moved);
-                }
-            }
+            Operation::AllToAll { axes, .. } => of = self.exchanged(&of, step, axes),
             Operation::Permute { axes } => {
                 let pairs = self.devices.relabelled(step, axes);
                 of = self.permuted(&of, &pairs);
             }
             Operation::Slice { axes, into } => {
-                for (dim, over) in by_dim(axes, into) {
-                    of = self.own_part(&of, place_of(from, dim), &over);
+                for (place, over) in by_place(from, axes, into) {
+                    of = self.own_part(&of, place, &over);
                 }
             }
             Operation::Unreduce { axes } => {
@@ -74,6 +64,76 @@ impl Writer<'_> {
              dense<{groups}> : tensor<{count}x{size}xi64>, use_global_device_ids",
             self.channels
         )
+    }
+
+    /// Blocks side by side along dimensions, by one AllGather.
+    fn gathered(&mut self, of: Array, split: Vec<(usize, Vec<String>)>) -> Array {
+        match split.as_slice() {
+            [] => of,
+            [(place, axes)] => self.all_gather(&of, *place, axes),
+            _ => {
+                let (axes, places) = listed(split);
+                let shape: Vec<u64> = [&[1], of.shape.as_slice()].concat();
+                let one = self.builder.reshape(&of, &shape);
+                let blocks = self.all_gather(&one, 0, &axes);
+                self.side_by_side(&blocks, &axes, &places)
+            }
+        }
+    }
+
+    /// A device's blocks along dimensions of what all combine, by one ReduceScatter.
+    fn scattered(&mut self, of: Array, split: Vec<(usize, Vec<String>)>, how: &str) -> Array {
+        match split.as_slice() {
+            [] => of,
+            [(place, axes)] => self.reduce_scatter(&of, *place, axes, how),
+            _ => {
+                let (axes, places) = listed(split);
+                let blocks = self.blocks(&of, &axes, &places);
+                let one = self.reduce_scatter(&blocks, 0, &axes, how);
+                let shape = one.shape[1..].to_vec();
+                self.builder.reshape(&one, &shape)
+            }
+        }
+    }
+
+    /// The blocks for all devices along axes, the first dimension; each axis splits one of the
+    /// dimensions at these places.
+    fn blocks(&mut self, of: &Array, axes: &[String], places: &[usize]) -> Array {
+        // The dimensions of each place: one for each axis, and what is left.
+        let (mut shape, mut first, mut rest) = (Vec::new(), vec![0; axes.len()], Vec::new());
+        for (place, size) in of.shape.iter().enumerate() {
+            let mut size = *size;
+            for (number, axis) in axes.iter().enumerate().filter(|(n, _)| places[*n] == place) {
+                let ways = self.devices.ways(std::slice::from_ref(axis));
+                first[number] = shape.len();
+                shape.push(ways);
+                size /= ways;
+            }
+            rest.push(shape.len());
+            shape.push(size);
+        }
+        let parts = self.builder.reshape(of, &shape);
+        let parts = self.builder.transpose(&parts, &[first, rest].concat());
+        let shape = [&[self.devices.ways(axes)], &parts.shape[axes.len()..]].concat();
+        self.builder.reshape(&parts, &shape)
+    }
+
+    /// The blocks of all devices along axes as one array: the inverse of `blocks`.
+    fn side_by_side(&mut self, of: &Array, axes: &[String], places: &[usize]) -> Array {
+        let ways = |axis: &String| self.devices.ways(std::slice::from_ref(axis));
+        let ways: Vec<u64> = axes.iter().map(ways).collect();
+        let parts = [ways.as_slice(), &of.shape[1..]].concat();
+        let (mut order, mut shape) = (Vec::new(), of.shape[1..].to_vec());
+        for (place, size) in shape.iter_mut().enumerate() {
+            for number in (0..axes.len()).filter(|number| places[*number] == place) {
+                order.push(number);
+                *size *= ways[number];
+            }
+            order.push(axes.len() + place);
+        }
+        let parts = self.builder.reshape(of, &parts);
+        let parts = self.builder.transpose(&parts, &order);
+        self.builder.reshape(&parts, &shape)
     }
 
     fn all_gather(&mut self, of: &Array, place: usize, axes: &[String]) -> Array {
@@ -107,6 +167,44 @@ impl Writer<'_> {
         );
         let types = format!("({}) -> {}", of.ty(), result.ty());
         self.builder.with_region(&result, &text, how, &types)
+    }
+
+    /// An AllToAll: of a run of axes from one dimension to another, or of all parts at once, with
+    /// those of a device side by side before and after.
+    fn exchanged(&mut self, of: &Array, step: &StepJson, axes: &[String]) -> Array {
+        let exchange = Exchange::of(step);
+        if let Some(run) = exchange.run() {
+            return self.all_to_all(of, [run.to, run.from], axes);
+        }
+        let (mut shape, mut place) = (Vec::new(), vec![0; axes.len()]);
+        let number = |axis: &String| axes.iter().position(|other| other == axis).unwrap_or(0);
+        for (length, split) in of.shape.iter().zip(&exchange.gained) {
+            for axis in split {
+                place[number(axis)] = shape.len();
+                shape.push(self.devices.ways(slice::from_ref(axis)));
+            }
+            shape.push(length / self.devices.ways(split));
+        }
+        let rest = (0..shape.len()).filter(|at| !place.contains(at));
+        let order: Vec<usize> = place.iter().copied().chain(rest).collect();
+        let parts = self.builder.reshape(of, &shape);
+        let parts = self.builder.transpose(&parts, &order);
+        let (shape, ways) = (parts.shape.clone(), self.devices.ways(axes));
+        let block = &shape[axes.len()..];
+        let flat = self.builder.reshape(&parts, &[&[ways], block].concat());
+        let flat = self.all_to_all(&flat, [0, 0], axes);
+        let parts = self.builder.reshape(&flat, &shape);
+        let with_lost = |(dim, merged): (usize, &Vec<String>)| {
+            merged.iter().map(number).chain([axes.len() + dim]).collect::<Vec<_>>()
+        };
+        let order: Vec<usize> = exchange.lost.iter().enumerate().flat_map(with_lost).collect();
+        let lengths: Vec<u64> = block
+            .iter()
+            .zip(&exchange.lost)
+            .map(|(length, merged)| length * self.devices.ways(merged))
+            .collect();
+        let parts = self.builder.transpose(&parts, &order);
+        self.builder.reshape(&parts, &lengths)
     }
 
     fn all_to_all(&mut self, of: &Array, [to, from]: [usize; 2], axes: &[String]) -> Array {

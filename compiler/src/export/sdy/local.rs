@@ -50,6 +50,10 @@ impl Writer<'_> {
             Operation::Composite { function, dims, epsilon } => {
                 Ok(self.composite(step, (function, dims), *epsilon, &of[0]))
             }
+            Operation::Opaque { function, .. } => {
+                let shape = self.shape(&step.result);
+                Ok(self.builder.custom_call(function, of, &shape, planned))
+            }
             Operation::Take { dim } => Ok(self.take(step, dim, of)),
             Operation::Put { dim } => Ok(self.put(step, dim, of)),
             Operation::Update { dim } => self.update(step, dim, of),

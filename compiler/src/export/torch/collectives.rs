@@ -1,9 +1,10 @@
 //! Collectives as functional collectives of `torch.distributed`, over the groups of `axes`.
 
 use super::super::json::{Operation, StepJson};
-use super::super::python::collectives::{relabelled, tuple_of};
+use super::super::python::collectives::{lists_of, relabelled, tuple_of};
 use super::super::python::expression::Expressions;
-use super::super::walk::collectives::{by_dim, gathered, place_of, source};
+use super::super::python::layout::tuple;
+use super::super::walk::collectives::{Exchange, by_place, gathered, listed};
 use super::super::walk::{Result, unsupported};
 
 /// `"X", "Y"`: axes as arguments.
@@ -27,12 +28,7 @@ pub(super) fn collective(
     let from = &step.operands[0];
     let of = of.to_owned();
     match operation {
-        Operation::AllGather { axes } => {
-            e.helper("all_gather");
-            Ok(gathered(from, axes).into_iter().fold(of, |of, (place, gone)| {
-                format!("all_gather({of}, {place}, {})", group(e, &gone))
-            }))
-        }
+        Operation::AllGather { axes } => Ok(all_gather(e, gathered(from, axes), of)),
         Operation::AllReduce { axes, reduction } => {
             Ok(format!("funcol.all_reduce({of}, {reduction:?}, {})", group(e, axes)))
         }
@@ -40,20 +36,18 @@ pub(super) fn collective(
             if reduction != "sum" {
                 return unsupported(&step.value, "a ReduceScatter of maxima or minima");
             }
-            e.helper("all_gather");
-            Ok(by_dim(axes, into).into_iter().fold(of, |of, (dim, axes)| {
-                let (place, group) = (place_of(from, dim), group(e, &axes));
-                format!("reduce_scatter({of}, \"sum\", {place}, {group})")
-            }))
+            Ok(reduce_scatter(e, by_place(from, axes, into), of))
         }
-        Operation::AllToAll { axes, into } => {
-            e.helper("all_to_all");
-            let mut call = of;
-            for (to, moved) in by_dim(axes, into) {
-                let (split, concat) = (place_of(from, to), source(step, &moved)?);
-                call = format!("all_to_all({call}, {split}, {concat}, {})", group(e, &moved));
+        Operation::AllToAll { axes, .. } => {
+            let exchange = Exchange::of(step);
+            let group = group(e, axes);
+            if let Some(run) = exchange.run() {
+                e.helper("all_to_all");
+                return Ok(format!("all_to_all({of}, {}, {}, {group})", run.to, run.from));
             }
-            Ok(call)
+            e.helper("exchange");
+            let [gained, lost] = [exchange.gained, exchange.lost].map(|lists| lists_of(&lists));
+            Ok(format!("exchange({of}, axes, {}, {gained}, {lost})", tuple_of(axes)))
         }
         Operation::Permute { axes } => {
             e.helper("relabel");
@@ -63,8 +57,8 @@ pub(super) fn collective(
             Ok(format!("relabel({of}, axes, {}, {held}, {wanted})", tuple_of(axes)))
         }
         Operation::Slice { axes, into } => {
-            Ok(by_dim(axes, into).into_iter().fold(of, |of, (dim, axes)| {
-                let (place, axes) = (place_of(from, dim), arguments(&axes));
+            Ok(by_place(from, axes, into).into_iter().fold(of, |of, (place, axes)| {
+                let axes = arguments(&axes);
                 format!("{of}.chunk(axes.size({axes}), {place})[axes.index({axes})]")
             }))
         }
@@ -74,4 +68,39 @@ pub(super) fn collective(
         }
         _ => unsupported(&step.value, "this collective"),
     }
+}
+
+/// `axes, ("X", "Y"), (0, 1)`: axes and the places of the dimensions that they split, as arguments
+/// of the helpers for several dimensions.
+fn placed(over: &[String], places: &[usize]) -> String {
+    let places = tuple(&places.iter().map(ToString::to_string).collect::<Vec<_>>());
+    format!("axes, {}, {places}", tuple_of(over))
+}
+
+fn all_gather(e: &mut Expressions<'_>, split: Vec<(usize, Vec<String>)>, of: String) -> String {
+    if split.is_empty() {
+        return of;
+    }
+    e.helper("all_gather");
+    if let [(place, over)] = split.as_slice() {
+        return format!("all_gather({of}, {place}, {})", group(e, over));
+    }
+    e.helper("side_by_side");
+    let (over, places) = listed(split);
+    let (group, placed) = (group(e, &over), placed(&over, &places));
+    format!("side_by_side(all_gather({of}[None], 0, {group}), {placed})")
+}
+
+fn reduce_scatter(e: &mut Expressions<'_>, split: Vec<(usize, Vec<String>)>, of: String) -> String {
+    if split.is_empty() {
+        return of;
+    }
+    e.helper("all_gather");
+    if let [(place, over)] = split.as_slice() {
+        return format!("reduce_scatter({of}, \"sum\", {place}, {})", group(e, over));
+    }
+    e.helper("blocks");
+    let (over, places) = listed(split);
+    let (group, placed) = (group(e, &over), placed(&over, &places));
+    format!("torch.squeeze(reduce_scatter(blocks({of}, {placed}), \"sum\", 0, {group}), 0)")
 }

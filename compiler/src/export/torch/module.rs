@@ -10,7 +10,7 @@ use super::placements;
 
 /// The module of a plan.
 pub(super) fn module(plan: &PlanJson, small: &PlanJson) -> Result {
-    let Functions { step, reference, mut helpers, groups, sizes, .. } =
+    let Functions { step, reference, mut helpers, opaque, groups, sizes, .. } =
         functions(plan, small, &Torch)?;
     let is_staged = plan.blocks.iter().any(|block| block.pipeline.is_some());
     if is_staged {
@@ -27,6 +27,7 @@ pub(super) fn module(plan: &PlanJson, small: &PlanJson) -> Result {
     text += "\n\n";
     text += include_str!("helpers/axes.py");
     text += &helper_text(&helpers, &Torch);
+    text += &opaque;
     text += "\n\ndef device_step(axes, n, given):\n";
     text += "    \"\"\"What each device runs, on its blocks of the arrays.\"\"\"\n";
     text += &step;

@@ -1,7 +1,11 @@
 //! Collectives: what each does to which dimension.
+//!
+//! A collective that changes one dimension is one call of any framework. An AllGather or a
+//! ReduceScatter of several is one call, too, because the plan prices it so: over all axes, of
+//! blocks along a first dimension, with a local transpose after or before it. A call for each
+//! dimension needs no transpose, but sends more bytes in more rounds.
 
 use super::super::json::{Operation, StepJson, TensorJson};
-use super::{Result, unsupported};
 
 /// The place of a dimension.
 pub(in crate::export) fn place_of(of: &TensorJson, dim: &str) -> usize {
@@ -34,26 +38,65 @@ pub(in crate::export) fn gathered(from: &TensorJson, axes: &[String]) -> Vec<(us
     dropped.collect()
 }
 
-/// Axes by the dimension that receives them, in order.
-pub(in crate::export) fn by_dim<'a>(
+/// Axes by the place of the dimension that receives them, in order.
+pub(in crate::export) fn by_place(
+    of: &TensorJson,
     axes: &[String],
-    into: &'a [String],
-) -> Vec<(&'a str, Vec<String>)> {
-    let mut found: Vec<(&str, Vec<String>)> = Vec::new();
+    into: &[String],
+) -> Vec<(usize, Vec<String>)> {
+    let mut found: Vec<(usize, Vec<String>)> = Vec::new();
     for (axis, dim) in axes.iter().zip(into) {
-        match found.iter_mut().find(|(other, _)| other == dim) {
+        let place = place_of(of, dim);
+        match found.iter_mut().find(|(other, _)| *other == place) {
             Some((_, axes)) => axes.push(axis.clone()),
-            None => found.push((dim, vec![axis.clone()])),
+            None => found.push((place, vec![axis.clone()])),
         }
     }
     found
 }
 
-/// Where the axes that an AllToAll moves come from.
-pub(in crate::export) fn source(step: &StepJson, moved: &[String]) -> Result<usize> {
-    let dims = &step.operands[0].dims;
-    match dims.iter().position(|dim| dim.axes.ends_with(moved)) {
-        Some(place) => Ok(place),
-        None => unsupported(&step.value, "an AllToAll from several dimensions at once"),
+/// Axes of several dimensions in one order, and the place of the dimension that each splits.
+pub(in crate::export) fn listed(of: Vec<(usize, Vec<String>)>) -> (Vec<String>, Vec<usize>) {
+    let pairs = of.into_iter().flat_map(|(place, axes)| axes.into_iter().map(move |a| (a, place)));
+    pairs.unzip()
+}
+
+/// What an AllToAll does to each dimension.
+pub(in crate::export) struct Exchange {
+    /// The axes that each dimension gets appended.
+    pub gained: Vec<Vec<String>>,
+    /// The axes that each drops.
+    pub lost: Vec<Vec<String>>,
+}
+
+/// The places of a dimension that gets a run of axes, and of that which loses the same run: an
+/// AllToAll that needs no other order of the blocks.
+pub(in crate::export) struct Run {
+    pub to: usize,
+    pub from: usize,
+}
+
+impl Exchange {
+    pub(in crate::export) fn of(step: &StepJson) -> Self {
+        let minus = |a: &TensorJson, b: &TensorJson| -> Vec<Vec<String>> {
+            let dims = a.dims.iter().zip(&b.dims);
+            dims.map(|(a, b)| {
+                a.axes.iter().filter(|axis| !b.axes.contains(axis)).cloned().collect()
+            })
+            .collect()
+        };
+        let (from, to) = (&step.operands[0], &step.result);
+        Self { gained: minus(to, from), lost: minus(from, to) }
+    }
+
+    /// The run, if nothing else moves.
+    pub(in crate::export) fn run(&self) -> Option<Run> {
+        let changed = |lists: &[Vec<String>]| -> Vec<usize> {
+            (0..lists.len()).filter(|&place| !lists[place].is_empty()).collect()
+        };
+        match (&changed(&self.gained)[..], &changed(&self.lost)[..]) {
+            (&[to], &[from]) if self.gained[to] == self.lost[from] => Some(Run { to, from }),
+            _ => None,
+        }
     }
 }

@@ -40,7 +40,8 @@ impl CollectiveFault {
                 format!("it takes an axis that is free, and `{}` is in use", name(axis))
             }
             Self::NotAMove => {
-                "an AllToAll moves trailing axes, in order, to the end of one other dimension"
+                "an AllToAll moves trailing axes of dimensions to the ends of others, and no \
+                    dimension both gives and receives axes"
                     .to_owned()
             }
             Self::LocalSizeChanges(position) => {

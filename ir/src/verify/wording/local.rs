@@ -331,6 +331,7 @@ fn function_name(op: &Op) -> String {
         OpKind::Reduce { function, .. } => function.name().to_owned(),
         OpKind::Composite { function, .. } => function.name().to_owned(),
         OpKind::Along(along) => along.function.name().to_owned(),
+        OpKind::Opaque(opaque) => opaque.name.clone(),
         OpKind::Gather { .. } => "take".to_owned(),
         OpKind::ScatterAdd { .. } => "put".to_owned(),
         OpKind::Update { .. } => "update".to_owned(),

@@ -77,7 +77,7 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
             _ => Stopped,
         },
         // A cache is written between steps of inference, which are not differentiated.
-        OpKind::Update { .. } => Unknown,
+        OpKind::Update { .. } | OpKind::Opaque(_) => Unknown,
         OpKind::Rearrange(Rearrange::Chunk { .. }) => Chunked,
         OpKind::Rearrange(Rearrange::Stack { .. }) => Stacked,
         OpKind::Rearrange(how) => rearranged(program, op, how, position).map_or(Unknown, Through),

@@ -45,6 +45,7 @@ pub(super) fn cut(parts: &Parts, kind: &mut OpKind) {
         | OpKind::Rearrange(_)
         | OpKind::Route(_)
         | OpKind::Along(_)
+        | OpKind::Opaque(_)
         | OpKind::Collective(_) => {}
     }
 }

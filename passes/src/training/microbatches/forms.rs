@@ -276,6 +276,7 @@ fn mixes(parts: &Parts, op: &Op) -> bool {
         OpKind::Reduce { function, dims } => *function != ReduceFn::Sum && dims.iter().any(cut),
         OpKind::Composite { dims, .. } => dims.iter().any(cut),
         OpKind::Along(along) => cut(&along.from) || cut(&along.to),
+        OpKind::Opaque(opaque) => opaque.from.iter().chain(&opaque.to).any(cut),
         OpKind::Gather { dim } | OpKind::ScatterAdd { dim } | OpKind::Update { dim } => cut(dim),
         OpKind::Rearrange(how) => match how {
             Rearrange::Rename(pairs) => pairs.iter().any(|(old, new)| cut(old) || cut(new)),
@@ -324,6 +325,6 @@ fn passes(op: &Op, forms: &[MicrobatchForm]) -> bool {
         OpKind::Update { .. } => shares == [0, 2],
         // A collective written by the author runs once, if its result is a value of its own.
         OpKind::Collective(_) => op.operands[0].value == op.result,
-        OpKind::Composite { .. } | OpKind::Route(_) => false,
+        OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Opaque(_) => false,
     }
 }

@@ -75,7 +75,7 @@ fn operation(
     let mut union = a_dims.clone();
     union.extend(b_dims.iter().filter(|d| !a_dims.contains(d)));
     let shared: Vec<usize> = a_dims.iter().copied().filter(|d| b_dims.contains(d)).collect();
-    let (dims, right) = match dice.roll(16) {
+    let (dims, right) = match dice.roll(17) {
         0 => (a_dims.clone(), format!("gelu({a})")),
         1 => (union, format!("{a} + {b}")),
         2 => (a_dims.clone(), format!("2.0 * {a}")),
@@ -104,6 +104,11 @@ fn operation(
             (b_dims.clone(), format!("put_{}({a}, Q, {b})", DIMS[b_dims[0]]))
         }
         14 if !shared.is_empty() => (union, format!("select({b}, {a}, 0.0)")),
+        16 if !a_dims.is_empty() && !union.contains(&4) => {
+            let dims = union.iter().map(|&dim| if dim == a_dims[0] { 4 } else { dim }).collect();
+            (dims, format!("opaque<f>_{{{}->P}}({a}, {b})", DIMS[a_dims[0]]))
+        }
+        16 => (union, format!("opaque<g>({a}, {b})")),
         15 if a_dims.contains(&0) && !a_dims.contains(&5) => {
             let dims: Vec<usize> =
                 a_dims.iter().map(|&dim| if dim == 0 { 5 } else { dim }).collect();

@@ -116,8 +116,7 @@ def _cross_entropy(
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Array:
-    """Cross entropy of classes along dimension 1. Targets are taken to be classes: no row is
-    ignored."""
+    """Cross entropy of classes along dimension 1."""
     logs = jax.nn.log_softmax(scores, axis=1 if scores.ndim > 1 else 0)
     return _nll(logs, target, weight, reduction, ignore_index, label_smoothing)
 
@@ -133,8 +132,13 @@ def _nll(
     if weight is not None or label_smoothing or target.shape == logs.shape:
         raise NotImplementedError("a loss with weights, smoothing, or targets that are no classes")
     logs = jnp.moveaxis(logs, 1, -1) if logs.ndim > 1 else logs
+    # What is no class chooses nothing; a class that is ignored must not, either.
+    counts = (target != ignore_index).astype(logs.dtype)
     chosen = jax.nn.one_hot(target, logs.shape[-1], dtype=logs.dtype)
-    return _reduce(-jnp.einsum("...v,...v->...", logs, chosen), reduction)
+    loss = -jnp.einsum("...v,...v->...", logs, chosen)
+    if 0 <= ignore_index < logs.shape[-1]:
+        loss = loss * counts
+    return jnp.sum(loss) / jnp.sum(counts) if reduction == 1 else _reduce(loss, reduction)
 
 
 def _mse(a: Array, b: Array, reduction: int = 1) -> Array:

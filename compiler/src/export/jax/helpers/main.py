@@ -1,13 +1,15 @@
 
 
 def small_arguments(n):
-    """Random arguments, in float64 or whole numbers."""
+    """Random arguments, in float64 or whole numbers; so small that sums of products of many layers
+    stay small."""
     random = np.random.default_rng(0)
     given = {}
     for name, (pending, dims, planned) in ARGUMENTS.items():
         shape = [SMALL_MESH[axis] for axis in pending] + [getattr(n, d) for d in dims]
         if jnp.issubdtype(planned, jnp.floating):
-            given[name] = random.uniform(0.1, 0.6, shape)
+            scale = math.sqrt(math.prod(shape))
+            given[name] = random.uniform(0.2, 1.2, shape) / scale
         else:
             given[name] = random.integers(0, 2, shape).astype(np.int32)
     return given
