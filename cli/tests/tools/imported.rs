@@ -14,6 +14,31 @@ const MODELS: [&str; 17] = [
     "mamba", "mixer", "mixtral", "mlp", "t5", "unet", "vit",
 ];
 
+/// Functions of `attention.py` that are one `attention`, and what the program says of each.
+const ATTENTIONS: [(&str, &str); 9] = [
+    ("recent", "= attention_H(q, k, v, causal, window=3, scale=0.35355338)\n"),
+    ("in_two_steps", "= attention_H(q, k, v, causal, window=3, scale=0.25)\n"),
+    ("capped", "= attention_H(q, k, v, cap=30.0, scale=0.5)\n"),
+    ("doubly_scaled", "= attention_H(q, k, v, scale=0.35355335)\n"),
+    ("in_bf16", "= attention_H(cast<bf16>(q), cast<bf16>(k), cast<bf16>(v), scale=1.0)\n"),
+    ("grouped", "= attention_H(q.2, k, v, scale=1.0)\n"),
+    ("default", "= attention_H(q, k, v, scale=0.35355338)\n"),
+    ("causal", " = reshape(attention_H(t, k, v, causal, scale=0.35355338))\n"),
+    ("local", "= attention_H(q, k, v, causal, window=3, scale=0.25)\n"),
+];
+
+/// Functions of `attention.py` that stay written out.
+const NEARLY_ATTENTIONS: [&str; 8] = [
+    "two_weights",
+    "over_queries",
+    "biased",
+    "around",
+    "negated",
+    "two_sided",
+    "with_weights",
+    "of_values_and_keys",
+];
+
 /// What `opaque.py` is as a program.
 const OPAQUE: [&str; 7] = [
     "# opaque.py:22: the primitive `cumprod` is not in the language; it is `opaque<cumprod>`, \
@@ -62,6 +87,29 @@ fn imported_parts_compute_what_their_functions_compute() {
         names.filter(|name| source.contains(&format!("\ndef {name}("))).map(case).collect();
     assert!(cases.len() >= 45, "{}", cases.len());
     assert_equal(&scratch, &cases);
+}
+
+#[test]
+fn attention_is_one_operation_where_it_is_that_and_nothing_else() {
+    require(&["python3"]);
+    let scratch = empty_folder("imported-attention");
+    let case = |name| written(&scratch, "attention", name, &format!("*CASES[\"{name}\"]"));
+    let names = ATTENTIONS.iter().map(|(name, _)| *name).chain(NEARLY_ATTENTIONS);
+    // Its own products round to bf16, which nothing computes in float64.
+    let is_exact = |name: &&str| *name != "in_bf16";
+    let cases: Vec<String> = names.filter(is_exact).map(case).collect();
+    assert_equal(&scratch, &cases);
+    let program = |name: &str| {
+        imported(&[&format!("attention.py:{name}"), "--args", &format!("*CASES[\"{name}\"]")])
+    };
+    for (name, attention) in ATTENTIONS {
+        let program = program(name);
+        assert!(program.contains(attention), "{attention}{program}");
+    }
+    for name in NEARLY_ATTENTIONS {
+        let program = program(name);
+        assert!(!program.contains("attention_"), "{program}");
+    }
 }
 
 #[test]

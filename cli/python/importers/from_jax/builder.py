@@ -147,6 +147,8 @@ class Builder:
     def _rename(self, array: Array, old: Dim, new: Dim) -> Array:
         dims = [new if same_dim(dim, old) else dim for dim in array.node.dims]
         made = self.node("along", "rename", [array.node], dims, array.dtype, [old], [new])
+        # It is no value that the user has a name for: it stands where it is read, if it can.
+        made.hint = None
         axes = [new if dim is not None and same_dim(dim, old) else dim for dim in array.axes]
         return Array(made, tuple(axes), array.shape)
 

@@ -34,6 +34,7 @@ RULES: dict[str, Rule] = {
     "iota": rearrange.iota,
     "pad": rearrange.pad,
     "reshape": rearrange.reshape,
+    "rev": rearrange.rev,
     "scatter-add": lookups.scatter_add,
     "slice": rearrange.slice_,
     "sort": products.sort,

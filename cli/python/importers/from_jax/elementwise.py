@@ -209,10 +209,12 @@ def _sign(build: Builder, equation: Equation, inputs: list[Array], dtype: str) -
 def _logical(build: Builder, equation: Equation, inputs: list[Array], dtype: str) -> Array:
     a, b = inputs
     is_and = equation.primitive == "and"
+    shape = equation.outputs[0].shape
     for x, y in ((a, b), (b, a)):
         if x.node.is_number:
-            return y if bool(x.node.number) == is_and else x
-    shape = equation.outputs[0].shape
+            kept = y if bool(x.node.number) == is_and else x
+            # An operand may have axes of length one where the result has longer ones.
+            return Array(kept.node, kept.axes, shape)
     cases = [a, b, a] if is_and else [a, a, b]
     return build.elementwise("call", "select", cases, shape, "bool")
 

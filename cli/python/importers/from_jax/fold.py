@@ -15,6 +15,7 @@ import numpy as np
 from .builder import Builder
 from .dims import Dim, same_dim
 from .graph import Array, Node
+from .masks import conjuncts, near
 
 # What the normalisations of the language add to a variance.
 EPSILON = 1e-6
@@ -118,15 +119,22 @@ def _causal(build: Builder, scores: Node, dims: Sequence[Dim]) -> Node:
         return scores
     if not all(then.has(dim) for dim in scores.dims):
         return scores
-    mask, rest = _conjunction(mask)
-    rows = _rows_of_causal(mask)
-    if rows is None or not same_dim(rows[1], dims[0]) or rows[0].size != rows[1].size:
-        return scores
-    if not (then.has(rows[0]) and then.has(rows[1])):
-        return scores
-    if rest is not None:
-        then = build.node("call", "select", [rest, then, otherwise], then.dims, then.dtype)
-    return build.node("along", "causal", [then], then.dims, then.dtype, sources=rows)
+    for causal in conjuncts(mask):
+        rows = _rows_of_causal(causal, dims[0])
+        if rows is None or not (then.has(rows[0]) and then.has(rows[1])):
+            continue
+        for rest in (it for it in conjuncts(mask) if it is not causal):
+            then = build.node("call", "select", [rest, then, otherwise], then.dims, then.dtype)
+        return build.node("along", "causal", [then], then.dims, then.dtype, sources=rows)
+    return scores
+
+
+def _rows_of_causal(mask: Node, keys: Dim) -> Optional[tuple[Dim, Dim]]:
+    """`T, S` of `iota_T() >= iota_S()`, however it is written."""
+    found = near(mask)
+    if found is None or found.bound != 1 or not same_dim(found.later, keys):
+        return None
+    return (found.earlier, found.later) if found.earlier.size == found.later.size else None
 
 
 def _with_added_mask(build: Builder, scores: Node) -> Node:
@@ -141,23 +149,6 @@ def _with_added_mask(build: Builder, scores: Node) -> Node:
             if far.number <= MASKED:
                 return build.node("call", "select", [mask, x, far], scores.dims, scores.dtype)
     return scores
-
-
-def _conjunction(mask: Node) -> tuple[Node, Optional[Node]]:
-    """The first of two masks that both have to hold, and the other one."""
-    if _is(mask, "call", "select") and mask.arguments[0] is mask.arguments[2]:
-        return mask.arguments[0], mask.arguments[1]
-    return mask, None
-
-
-def _rows_of_causal(mask: Node) -> Optional[tuple[Dim, Dim]]:
-    """`T, S` of `iota_T() >= iota_S()`, however it is written."""
-    if not _is(mask, "infix", ">=", "<="):
-        return None
-    a, b = mask.arguments if mask.name == ">=" else mask.arguments[::-1]
-    if not (_is(a, "along", "iota") and _is(b, "along", "iota")):
-        return None
-    return a.dims[0].root, b.dims[0].root
 
 
 def function(build: Builder, array: Array) -> Array:

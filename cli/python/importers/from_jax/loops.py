@@ -1,4 +1,9 @@
-"""`scan` as a block of the program: layers as `repeat`, steps along a dimension as `scan`."""
+"""`scan` as a block of the program: layers as `repeat`, steps along a dimension as `scan`.
+
+A scan from the last element to the first is one over what it reads in the other order, whose
+results are in that order, too: the language has one direction. Layers that run so are no `repeat`,
+whose parameters would stand in another order than in the function's arguments.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ from typing import TYPE_CHECKING, Union
 from .dims import Dim, keep_apart, same_dim
 from .flatten import Equation, Function, Var, drop_unread
 from .graph import Array, Block, Carry, Leaf, Node
+from .rearrange import reversed_along
 
 if TYPE_CHECKING:
     from .convert import Converter
@@ -17,17 +23,13 @@ def scan(converter: Converter, equation: Equation, read: Mapping[Var, int]) -> l
     """The results of a `lax.scan`: final carries, and what the steps collect."""
     build, body = converter.build, equation.body
     assert body is not None
-    if equation.params["reverse"]:
-        raise build.fail(
-            "a `scan` from the last element to the first is not in the language",
-            "scan forward over reversed data, which is reversed outside of the function",
-        )
     consts, carried = equation.params["num_consts"], equation.params["num_carry"]
     body, live = _live(body, equation, read)
     collected = [at for at in live if at >= carried]
     used = {atom for it in body.equations for atom in it.inputs} | set(body.outputs)
     xs = [at for at in range(consts + carried, len(equation.inputs)) if body.inputs[at] in used]
-    is_layers = not collected and all(
+    is_forward = not equation.params["reverse"]
+    is_layers = is_forward and not collected and all(
         isinstance(atom, Var) and isinstance(converter.known[atom], Leaf) and read[atom] == 1
         for atom in (equation.inputs[at] for at in xs)
     )  # fmt: skip
@@ -97,6 +99,8 @@ def _given(
     assert dim is not None
     for at in xs:
         array = build.fill(converter.read(equation.inputs[at]), [0])
+        if equation.params["reverse"]:
+            array = reversed_along(build, array, 0)
         array = build.with_axes(array, {0: dim})
         left = [it for it in array.node.dims if not same_dim(it, dim)]
         node = Node("step", "", [array.node], tuple(left), array.dtype, block)
@@ -192,7 +196,9 @@ def _results(
             array, dim = stacked[at], block.dim
             assert dim is not None
             node = build.node("stack", "stack", [array.node], [dim, *array.node.dims], array.dtype)
-            results.append(Array(node, (dim, *array.axes), (dim.size, *array.shape)))
+            found = Array(node, (dim, *array.axes), (dim.size, *array.shape))
+            is_reversed = equation.params["reverse"]
+            results.append(reversed_along(build, found, 0) if is_reversed else found)
         else:
             results.append(build.constant(0, var.shape, build.dtype(var.dtype)))
     return results

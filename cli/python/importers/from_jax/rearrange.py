@@ -319,3 +319,30 @@ def iota(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
     indices = build.iota(shape[axis])
     axes = tuple(indices.axes[0] if at == axis else None for at in range(len(shape)))
     return build.cast(Array(indices.node, axes, shape), dtype)
+
+
+def rev(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
+    """The elements from the last to the first, along some axes."""
+    array = inputs[0]
+    for axis in equation.params["dimensions"]:
+        array = reversed_along(build, array, int(axis))
+    return array
+
+
+def reversed_along(build: Builder, array: Array, axis: int) -> Array:
+    """The rows at indices that count down."""
+    dim = array.axes[axis]
+    if dim is None:
+        return array
+    indices = build.iota(dim.size)
+    indices = build.with_axes(indices, {0: dim.alias(array.node.dims)})
+    last = build.constant(dim.size - 1, indices.shape, "int32")
+    down = build.infix("-", last, indices, "int32")
+    order = down.axes[0]
+    assert order is not None
+    dims = [order if same_dim(it, dim) else it for it in array.node.dims]
+    node = build.node(
+        "along", "take", [array.node, down.node], dims, array.dtype, sources=[dim]
+    )
+    axes = tuple(order if at == axis else it for at, it in enumerate(array.axes))
+    return Array(node, axes, array.shape)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ..failure import Failure
+from . import attention
 from .dims import Dim, same_dim
 from .graph import Array, Block, Carry, Node
 
@@ -84,6 +85,10 @@ class Speller:
         """The statements of the program, without its head."""
         self._find_carries(self.program)
         self._mark()
+        self._count()
+        live = [node for node in self._nodes(self.program) if node in self.live]
+        attention.fold(live, self.uses)
+        self._mark()
         self._separate_carries(self.program)
         self._count()
         self._name_dims()
@@ -110,6 +115,7 @@ class Speller:
         return node.arguments
 
     def _mark(self) -> None:
+        self.live = set()
         stack = list(self.results)
         while stack:
             node = stack.pop()

@@ -284,6 +284,29 @@ def banded(x):
     return jax.nn.softmax(masked), jnp.where(ahead, x, 0.0), x + jnp.asarray(np.arange(3, 3 + length))
 
 
+def backwards(w, x):
+    """Scans from the last element to the first, of a sequence and of layers, and reversals."""
+
+    def step(h, x):
+        h = jnp.tanh(x + h @ w[0])
+        return h, h * 2
+
+    h, hs = jax.lax.scan(step, jnp.zeros(x.shape[1:]), x, reverse=True)
+    layer = lambda x, w: (jnp.tanh(x @ w), None)
+    return h, hs, jax.lax.scan(layer, x, w, reverse=True)[0], jnp.flip(x, (0, 2))
+
+
+def gradient_of_scan(w, x):
+    """The gradient of a loop, which JAX runs backwards."""
+
+
+    def loss(w):
+        step = lambda h, x: (jnp.tanh(x + h @ w), None)
+        return jax.lax.scan(step, jnp.zeros(x.shape[1:]), x)[0].sum()
+
+    return jax.grad(loss)(w)
+
+
 CASES = {
     "square_matrix": (draw(6, 6),),
     "outer": (draw(3, 5),),
@@ -330,5 +353,7 @@ CASES = {
     "chosen": (draw(4, 4), draw(4, 4, seed=1)),
     "last_rows": (draw(4, 6, 3), ids(6, 4)),
     "banded": (draw(6, 6),),
+    "backwards": (draw(5, 4, 4), draw(6, 3, 4, seed=1)),
+    "gradient_of_scan": (draw(4, 4), draw(6, 3, 4, seed=1)),
     "mapped_over": (draw(3, 4), draw(4, 5)),
 }

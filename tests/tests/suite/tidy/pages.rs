@@ -1,4 +1,4 @@
-//! Every file of the repository that a page names exists.
+//! Every file of the repository that a page names exists, and no page shows one of another folder.
 
 use std::path::Path;
 
@@ -12,6 +12,9 @@ const FOLDERS: &[&str] = &["grammar", "ir", "passes", "compiler", "cli", "tests"
 
 /// Where pages of the book link to files outside of it, so that the links hold on its site, too.
 const REPOSITORY: &str = "https://github.com/shardwise/shardwise/blob/main/";
+
+/// Where the folders of people are, which the output of a command may show by mistake.
+const OF_A_MACHINE: &[&str] = &["/root/", "/home/", "/Users/", "site-packages"];
 
 /// The paths that a page names in backticks, and those of its links, from the page's folder.
 fn named(page: &str, text: &str) -> Vec<String> {
@@ -39,12 +42,26 @@ fn prose(text: &str) -> String {
     text.split("```").step_by(2).collect()
 }
 
+fn pages() -> impl Iterator<Item = String> {
+    let pages = ["compiler", "tests", "fuzz"].iter().flat_map(|folder| paths_below(folder, ".md"));
+    pages.chain(["README.md".to_owned()])
+}
+
+#[test]
+fn no_page_shows_a_folder_of_the_machine_that_printed_it() {
+    let lines = |page: String| -> Vec<String> {
+        let text = shardwise_tests::read(&page);
+        let shown = text.lines().filter(|line| OF_A_MACHINE.iter().any(|it| line.contains(it)));
+        shown.map(|line| format!("{page}: {line}")).collect()
+    };
+    let found: Vec<String> = pages().flat_map(lines).collect();
+    super::none(&found, "these lines are of one machine");
+}
+
 #[test]
 fn every_path_on_a_page_exists() {
-    let pages = ["compiler", "tests", "fuzz"].iter().flat_map(|folder| paths_below(folder, ".md"));
-    let pages = pages.chain(["README.md".to_owned()]);
     let mut missing = Vec::new();
-    for page in pages {
+    for page in pages() {
         let text = prose(&shardwise_tests::read(&page));
         let paths = named(&page, &text).into_iter().filter(|path| !root().join(path).exists());
         missing.extend(paths.map(|path| format!("{page} names {path}")));
