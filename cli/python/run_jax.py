@@ -68,7 +68,7 @@ def on_its_own_data(module, step, mesh):
         parts = tuple(range(len(module.PENDING.get(name, ()))))
         total = module.combined(name, np.asarray(found[name], float), parts)
         value = np.asarray(value, float)
-        error = np.abs(total - value).max(initial=0) / max(1.0, np.abs(value).max(initial=0))
+        error = np.abs(total - value).max(initial=0) / max(1e-6, np.abs(value).max(initial=0))
         worst = max(worst, float(np.nan_to_num(error, nan=np.inf)))
     return worst
 

@@ -127,6 +127,16 @@ fn the_page_shows_what_is_printed_and_the_file_it_imports() {
 }
 
 #[test]
+fn the_line_of_the_page_runs_for_every_model() {
+    require(&["bash", "python3"]);
+    let line = importing::line_of("compiler/docs/import-jax.md");
+    assert!(line.contains("/gpt2.py:"), "{line}");
+    for model in MODELS {
+        importing::assert_runs(&line.replace("/gpt2.py:", &format!("/{model}.py:")));
+    }
+}
+
+#[test]
 fn what_the_language_does_not_have_is_opaque_and_runs_with_functions_of_the_user() {
     require(&["python3"]);
     let scratch = empty_folder("imported-opaque");
@@ -194,7 +204,7 @@ fn the_importer_is_typed() {
 }
 
 /// Functions of `mistakes.py`, their arguments, and what the error says.
-const MISTAKES: [(&str, &str, &[&str]); 13] = [
+const MISTAKES: [(&str, &str, &[&str]); 20] = [
     ("sorted_rows", "f32[8, 4]", &["mistakes.py:12: a `sort` of several", "use `argsort`"]),
     ("truncated", "f32[8, 4]", &["mistakes.py:16: a conversion of floats", "`jnp.round"]),
     ("endless", "f32[8, 4]", &["mistakes.py:20: the primitive `while`", "`jax.lax.scan`"]),
@@ -211,7 +221,27 @@ const MISTAKES: [(&str, &str, &[&str]); 13] = [
     ("product", "f32[B:8, D:4], f32[B:4, 8]", &["`B` is 8 in one argument and 4 in another"]),
     ("product", "weights(), f32[4, 8]", &["name 'weights' is not defined"]),
     ("mapped", "f32[8]", &["the primitive `shard_map`", "import the function without it"]),
-    ("missing", "", &["has no function `missing`", "it has convolved, endless"]),
+    ("product", "f99[8, 4], f32[4, 8]", &["`f99` is no element type", "there are bool, bf16"]),
+    ("product", "f32[0, 4], f32[4, 8]", &["an axis has 0 elements"]),
+    ("product", "np.ones((0, 4)), f32[4, 8]", &["has no elements: its shape is [0, 4]"]),
+    ("branching", "f32[8]", &["mistakes.py:53: ", "TracerBoolConversionError", "`jnp.where`"]),
+    ("of_numpy", "f32[8]", &["mistakes.py:57: ", "use functions of `jax.numpy`"]),
+    ("leaving", "f32[8]", &["mistakes.py:61: ", "SystemExit: 3"]),
+    ("without_result", "f32[8]", &["returns no array"]),
+    ("missing", "", &["has no function `missing`", "it has branching, convolved, endless"]),
+];
+
+/// Where functions are looked for, and options, and what the error says.
+const MISUSES: [(&[&str], &str); 9] = [
+    (&["mlp.py"], "`mlp.py` names no function"),
+    (&["none.py:f"], "cannot read `none.py`: no such file"),
+    (&["nonesuch:f"], "there is no package `nonesuch`"),
+    (&["../imported:f"], "`../imported` is no Python file or module"),
+    (&["../../../python/shardwise/py.typed:f"], "is no Python file or module"),
+    (&["mlp.py:forward"], "missing a required argument: 'params'"),
+    (&["mlp.py:forward", "--args", "init(), f32[8, 16]", "--mesh", "eight"], "mesh eight"),
+    (&["mlp.py:forward", "--args", "init(), f32[8, 16]", "--hardware", "h1"], "`h1`"),
+    (&["mlp.py:forward", "--args", "init(), f32[8, 16]", "--names", "w_up=1,2"], "1=16"),
 ];
 
 #[test]
@@ -230,6 +260,23 @@ fn mistakes_say_what_is_wrong_and_what_to_do() {
         for part in expected.iter().chain(&["SW904", "\n  help: "]) {
             assert!(error.contains(part), "{function}: {error}");
         }
+    }
+}
+
+#[test]
+fn what_is_no_function_or_option_is_an_error_and_no_program() {
+    require(&["python3"]);
+    for (arguments, expected) in MISUSES {
+        let output = Command::new(SHARDWISE)
+            .args(["import", "jax"])
+            .args(arguments)
+            .current_dir(folder())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .output()
+            .expect("shardwise starts");
+        let error = text(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{error}");
+        assert!(error.contains(expected) && error.contains("help: "), "{arguments:?}: {error}");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{path_with_binary, root, text};
+use crate::common::{blocks, path_with_binary, root, text};
 
 /// Imports from `source` what a file has under a name, verifies and exports it; its case for the
 /// scripts that compare.
@@ -46,4 +46,26 @@ pub(crate) fn assert_equal(script: &str, scratch: &Path, cases: &[String], needs
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(output.status.success(), "run `pip install {needs}`: {}", text(&output.stderr));
     assert_eq!(log.lines().count(), cases.len());
+}
+
+/// The first line of a page that goes from a function to numbers: its block for `bash`.
+pub(crate) fn line_of(page: &str) -> String {
+    let text = std::fs::read_to_string(root().join(page)).expect("the page is there");
+    let line = blocks(&text).into_iter().find(|(language, _)| language == "bash");
+    line.expect("the page has such a line").1
+}
+
+/// Runs such a line; each output that it prints is compared.
+pub(crate) fn assert_runs(line: &str) {
+    let output = Command::new("bash")
+        .args(["-c", &format!("set -o pipefail\n{line}")])
+        .current_dir(root())
+        .env("PATH", path_with_binary())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .expect("a shell starts");
+    let (printed, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{line}\n{errors}");
+    let is_compared = |line: &str| line.contains(": largest difference ");
+    assert!(!printed.is_empty() && printed.lines().all(is_compared), "{line}\n{printed}");
 }

@@ -60,6 +60,11 @@ fn the_page_shows_what_is_printed() {
     assert!(run_page(page, &root()) > 1);
 }
 
+#[test]
+fn the_line_of_the_page_runs() {
+    importing::assert_runs(&importing::line_of("compiler/docs/import-torch.md"));
+}
+
 /// Models of `mistakes.py`, their arguments, and what the error says.
 const MISTAKES: [(&str, &str, &[&str]); 8] = [
     ("sampled", "f32[8, 4]", &["mistakes.py:15: ", "`multinomial`", "pass the result"]),

@@ -113,6 +113,10 @@ def _leaves(converter: Converter, traced: Traced, options: Options) -> list[Leaf
                 "name the last axes or all, and write `_` for one without a name",
             )
         shape = tuple(int(size) for size in leaf.shape)
+        if 0 in shape:
+            raise Failure(
+                f"`{name}` has no elements: its shape is {list(shape)}", "give it some of each axis"
+            )
         split = splits(getattr(leaf, "sharding", None), len(shape))
         role = "param" if is_param else "input"
         dtype = converter.build.dtype(leaf.dtype)

@@ -51,6 +51,9 @@ class Unknown:
     def __call__(self, *_: Any, **__: Any) -> Any:
         raise NameError(f"name '{self.name}' is not defined")
 
+    def __getitem__(self, _: Any) -> Any:
+        raise Failure(f"`{self.name}` is no element type", f"there are {', '.join(TYPES)}")
+
 
 class Type:
     """`f32`: with sizes in brackets, a shape."""
@@ -71,6 +74,8 @@ class Type:
                 entry = entry.stop
             if isinstance(entry, Unknown):
                 raise TypeError(f"`{entry.name}` has no size; write `{entry.name}:128`")
+            if int(entry) < 1:
+                raise Failure(f"an axis has {entry} elements", "write sizes of 1 or more")
             shape.append(int(entry))
             names.append(name)
         return Shape(tuple(shape), self._dtype, tuple(names))
@@ -108,9 +113,12 @@ def load(target: str) -> tuple[Any, Callable[..., Any], str]:
 
 
 def _module(path: str) -> Any:
+    what, how = f"`{path}` cannot be imported", "it must be a file that Python can import"
     if not path.endswith(".py"):
+        if not all(part.isidentifier() for part in path.split(".")):
+            raise Failure(f"`{path}` is no Python file or module", "write `models.py:forward`")
         sys.path.insert(0, os.getcwd())
-        return guarded(f"`{path}` cannot be imported", lambda: importlib.import_module(path))
+        return guarded(what, how, lambda: importlib.import_module(path))
     if not os.path.isfile(path):
         raise Failure(f"cannot read `{path}`: no such file", "write the path of the Python file")
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
@@ -119,30 +127,35 @@ def _module(path: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     loader = spec.loader
-    guarded(f"`{path}` cannot be imported", lambda: loader.exec_module(module))
+    guarded(what, how, lambda: loader.exec_module(module))
     return module
 
 
-def guarded(what: str, run: Callable[[], Any]) -> Any:
-    """Runs code of the user, whose exceptions are errors with the line that raised them."""
+def guarded(what: str, how: str, run: Callable[[], Any]) -> Any:
+    """Runs code of the user, whose exceptions are errors with the line that raised them; `how` it
+    should be."""
     try:
         return run()
     except ModuleNotFoundError as error:
         raise Failure(
-            f"{what}: there is no package `{error.name}`", f"run `pip install {error.name}`"
+            f"{what}: there is no package `{error.name}`",
+            f"run `pip install {error.name}`, or write the path of a file: `models.py:forward`",
         ) from error
     except Failure:
         raise
-    except Exception as error:
-        message = str(error).strip().split("\n\n")[0]
+    except (Exception, SystemExit) as error:
+        if isinstance(error, jax.errors.ConcretizationTypeError):
+            how = "what runs must not depend on data: use `jnp.where`, `jax.lax.cond` or a size"
+        if isinstance(error, jax.errors.TracerArrayConversionError):
+            how = "use functions of `jax.numpy`, not of `numpy`, on arrays"
+        message = next(iter(str(error).strip().splitlines()), "")
+        name = type(error).__name__
         raise Failure(
-            f"{what}: {type(error).__name__}: {message}",
-            "it must run in Python with these arguments",
-            raised_at(error),
+            f"{what}: {name}: {message}" if message else f"{what}: {name}", how, raised_at(error)
         ) from error
 
 
-def raised_at(error: Exception) -> Optional[Source]:
+def raised_at(error: BaseException) -> Optional[Source]:
     """The last line of the user's own code in a traceback."""
     own, standard = os.path.dirname(os.path.dirname(__file__)), sysconfig.get_path("stdlib")
     found = None
@@ -174,7 +187,8 @@ def arguments(module: Any, text: Optional[str]) -> tuple[tuple[Any, ...], dict[s
         ) from error
     names = _names(module, tree) | {"__collect__": collect}
     code = compile(tree, "<--args>", "eval")
-    return guarded("--args", lambda: eval(code, names))  # type: ignore[no-any-return]
+    how = "write it as in Python: --args 'init(), x=f32[8, 128]'"
+    return guarded("--args", how, lambda: eval(code, names))  # type: ignore[no-any-return]
 
 
 @dataclass
@@ -226,8 +240,11 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, 
         for _, leaf in leaves
     ]
     made = jax.make_jaxpr(call, return_shape=True)
-    jaxpr, result = guarded("the function raised an exception", lambda: made(*shapes))
+    how = "it must run in Python with these arguments"
+    jaxpr, result = guarded("the function raised an exception", how, lambda: made(*shapes))
     paths, _ = jax.tree_util.tree_flatten_with_path(result)
+    if not paths:
+        raise Failure("the function returns no array", "return what the program is to compute")
     outputs = [".".join(_words(path)) or "out" for path, _ in paths]
     found = [(".".join(_words(path)), _words(path), leaf) for path, leaf in leaves]
     parameters = {name: _is_parameters(name, value) for name, value in given.items()}

@@ -20,7 +20,7 @@ def load(target: str) -> tuple[Any, torch.nn.Module, str]:
     module, found, name = load_function(target)
     if not isinstance(found, torch.nn.Module):
         with torch.device("meta"):
-            found = guarded(f"`{name}` cannot be made", found)
+            found = guarded(f"`{name}` cannot be made", "it must run in Python", found)
     if not isinstance(found, torch.nn.Module):
         raise Failure(
             f"what `{name}` makes is of type `{type(found).__name__}`, no `torch.nn.Module`",

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 use serde_json::json;
+use shardwise::Options;
 use shardwise::codes::tool::NOT_IMPORTED;
 
 use super::write;
@@ -124,6 +125,11 @@ fn import(
 ) -> Result {
     match ask(source, args, parameters)? {
         Answer::Imported { program, warnings } => {
+            // A mesh, a chip and names are the user's, and nobody has read them yet.
+            let checked = shardwise::check("imported", &program, &Options::default());
+            if checked.findings.has_errors() {
+                return Err(checked.findings.into());
+            }
             write(&program, &warnings, args.output.as_deref(), output)
         }
         Answer::Failed { error, help, place } => {
@@ -166,7 +172,8 @@ fn ask(source: Source, args: &FunctionArgs, parameters: Option<&[String]>) -> Re
     let done = child.wait_with_output()?;
     serde_json::from_slice(&done.stdout).map_err(|_| {
         Error::input(format!(
-            "{NOT_IMPORTED}: `{python}` ended without an answer ({})",
+            "{NOT_IMPORTED}: `{python}` ended without an answer ({})\n  help: run it alone, \
+             and see why the function ends Python",
             done.status
         ))
     })
