@@ -18,13 +18,20 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 KINDS = {4: "compute", 5: "send", 6: "receive", 7: "collective"}
 COLLECTIVES = {0: "all_reduce", 2: "all_gather", 6: "all_to_all", 7: "reduce_scatter"}
+# The field that Chakra's own reader (`ETFeederNode`) takes each attribute from.
+FIELDS = {
+    "is_cpu_op": "bool_val", "num_ops": "int64_val", "tensor_size": "uint64_val",
+    "comm_type": "int64_val", "comm_size": "int64_val", "comm_src": "int32_val",
+    "comm_dst": "int32_val", "comm_tag": "int32_val", "pg_name": "string_val",
+    "involved_dim": "bool_list",
+}  # fmt: skip
 FIELD = descriptor_pb2.FieldDescriptorProto
 SCHEMA = {
     "BoolList": [("values", 1, FIELD.TYPE_BOOL, True)],
     "AttributeProto": [
         ("name", 1, FIELD.TYPE_STRING, False),
+        ("int32_val", 7, FIELD.TYPE_INT32, False),
         ("int64_val", 9, FIELD.TYPE_INT64, False),
-        ("uint32_val", 11, FIELD.TYPE_UINT32, False),
         ("uint64_val", 13, FIELD.TYPE_UINT64, False),
         ("bool_val", 27, FIELD.TYPE_BOOL, False),
         ("bool_list", 28, "BoolList", False),
@@ -96,10 +103,11 @@ class Node:
         self.waits = list(message.data_deps)
         self.values = {}
         for attribute in message.attr:
-            kinds = ("int64_val", "uint32_val", "uint64_val", "bool_val", "string_val")
-            found = {kind: getattr(attribute, kind) for kind in kinds}
-            flags = list(attribute.bool_list.values)
-            self.values[attribute.name] = flags or next(filter(None, found.values()), 0)
+            field = FIELDS[attribute.name]
+            others = {of.name for of, _ in attribute.ListFields()} - {"name", field}
+            assert not others, f"{attribute.name} is read from {field}, and stands in {others}"
+            value = getattr(attribute, field)
+            self.values[attribute.name] = list(value.values) if field == "bool_list" else value
 
     def __getitem__(self, name):
         return self.values[name]

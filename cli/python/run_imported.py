@@ -54,6 +54,8 @@ def given(imported, values, module):
     for name, (_, dims, _) in module.ARGUMENTS.items():
         path = imported.declared.get(name)
         value = imported.captured[name] if path is None else values[path]
+        if is_array(value) and jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key):
+            value = jax.random.key_data(value)
         found[name] = np.asarray(wide(value)).reshape([getattr(sizes, dim) for dim in dims])
     return found
 

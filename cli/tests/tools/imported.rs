@@ -140,8 +140,11 @@ fn the_line_of_the_page_runs_for_every_model() {
 fn what_the_language_does_not_have_is_opaque_and_runs_with_functions_of_the_user() {
     require(&["python3"]);
     let scratch = empty_folder("imported-opaque");
-    let case = written(&scratch, "opaque", "forward", "*example()");
-    assert_equal(&scratch, &[case]);
+    let cases = ["opaque", "drawn"].map(|file| written(&scratch, file, "forward", "*example()"));
+    assert_equal(&scratch, &cases);
+    let program = imported(&["drawn.py:forward", "--args", "*example()"]);
+    assert!(program.contains("t.2: bool = opaque<bernoulli.0.5>_{Key->B,F}(keys)\n"), "{program}");
+    assert!(program.contains(" = x.4 * captured.1\n"), "{program}");
     let program = imported(&["opaque.py:forward", "--args", "*example()"]);
     for part in OPAQUE {
         assert!(program.contains(part), "{part}{program}");
@@ -208,7 +211,11 @@ const MISTAKES: [(&str, &str, &[&str]); 20] = [
     ("sorted_rows", "f32[8, 4]", &["mistakes.py:12: a `sort` of several", "use `argsort`"]),
     ("truncated", "f32[8, 4]", &["mistakes.py:16: a conversion of floats", "`jnp.round"]),
     ("endless", "f32[8, 4]", &["mistakes.py:20: the primitive `while`", "`jax.lax.scan`"]),
-    ("noisy", "f32[8, 4]", &["mistakes.py:24: the primitive `random_", "pass the numbers"]),
+    (
+        "noisy",
+        "f32[8], jax.random.key(0)",
+        &["mistakes.py:24: the primitive `normal`", "draw outside"],
+    ),
     (
         "convolved",
         "f32[1, 8, 8, 3], f32[3, 3, 3, 4]",

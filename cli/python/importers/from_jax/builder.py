@@ -44,6 +44,9 @@ class Builder:
         self.warnings: list[str] = []
         # Dimensions that were merged from factors.
         self.merged: list[Dim] = []
+        # The numbers of a key of random numbers.
+        self.of_key = Dim(2)
+        self.of_key.hint = "Key"
         self.source: Optional[Source] = None
         self.hint: Optional[str] = None
 
@@ -59,6 +62,9 @@ class Builder:
     def dtype(self, of: Any) -> str:
         """The element type of the language for one of JAX."""
         name = str(of)
+        if name.startswith("key<"):
+            self.warn("a key of random numbers is two whole numbers in the program")
+            return "int32"
         if name in NEAREST:
             self.warn(f"{name} is {NEAREST[name]} in the program")
             return NEAREST[name]

@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional, Union
 import numpy as np
 
 from ..failure import Failure, Unsupported
-from . import convolutions, elementwise, lookups, loops, opaque, products, rearrange
+from . import convolutions, elementwise, keys, lookups, loops, opaque, products, rearrange
 from .builder import Builder
 from .dims import Dim
 from .flatten import Atom, Constant, Equation, Function, Var, reads
@@ -34,6 +34,8 @@ RULES: dict[str, Rule] = {
     "iota": rearrange.iota,
     "pad": rearrange.pad,
     "reshape": rearrange.reshape,
+    "random_unwrap": keys.unwrap,
+    "random_wrap": keys.wrap,
     "rev": rearrange.rev,
     "scatter-add": lookups.scatter_add,
     "slice": rearrange.slice_,
@@ -118,6 +120,7 @@ class Converter:
                 dim = self.named_dim(name, size)
             axes.append(dim)
         dims = [dim for dim in axes if dim is not None]
+        dims += [self.build.of_key] if leaf.is_key else []
         node = Node("declared", leaf.role, [], tuple(dims), leaf.dtype, leaf.block)
         node.hint = leaf.name
         for dim, split in zip(axes, leaf.sharding or ()):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
 import jax.dtypes
+import jax.numpy
 import numpy as np
 from jax._src import source_info_util
 from jax.extend.core import Literal
@@ -23,6 +24,9 @@ INLINED = (
     "jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call",
     "custom_vjp_call_jaxpr", "remat", "remat2", "checkpoint",
 )  # fmt: skip
+
+# Primitives that make a key of random numbers.
+SEEDS = ("random_seed", "random_wrap")
 
 # The equations of `jnp.logaddexp`, a case of which is `jax.nn.softplus`.
 LOGADDEXP = ["max", "sub", "ne", "add", "abs", "neg", "exp", "log1p", "add", "select_n"]
@@ -42,6 +46,8 @@ class Constant:
 
     value: Any
     dtype: Any
+    # Whether it was drawn at random, or computed of what was.
+    is_drawn: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -126,6 +132,10 @@ def _inline(
 
     for eqn in jaxpr.eqns:
         inputs = [atom(of) for of in eqn.invars]
+        drawn = _drawn(eqn, inputs)
+        if drawn is not None:
+            known.update(zip(eqn.outvars, drawn))
+            continue
         place = into.place_of(eqn)
         source, hint = (place[0] or outer[0], place[1] or (outer[1] if place[0] is None else None))
         if eqn.primitive.name == "cond" and len(eqn.params["branches"]) == 2:
@@ -146,6 +156,23 @@ def _inline(
             equation.body = flatten(eqn.params["jaxpr"], into.place_of)
         into.equations.append(equation)
     return [atom(of) for of in jaxpr.outvars]
+
+
+def is_key(dtype: Any) -> bool:
+    """Whether elements are keys of random numbers."""
+    return bool(jax.numpy.issubdtype(dtype, jax.dtypes.prng_key))
+
+
+def _drawn(eqn: Any, inputs: Sequence[Atom]) -> Optional[list[Atom]]:
+    """The results of an equation, if it draws random numbers with a key that the function has
+    itself, or computes with those: they are the same in every call."""
+    constants = [it for it in inputs if isinstance(it, Constant)]
+    is_random = any(it.is_drawn for it in constants) or eqn.primitive.name in SEEDS
+    if len(constants) < len(inputs) or not is_random:
+        return None
+    found = eqn.primitive.bind(*[it.value for it in constants], **eqn.params)
+    results = found if eqn.primitive.multiple_results else [found]
+    return [Constant(it, it.dtype, True) for it in results]
 
 
 def _chosen(eqn: Any, inputs: Sequence[Atom], into: Inlined, place: Place) -> list[Atom]:
@@ -172,6 +199,8 @@ def _called(eqn: Any) -> Optional[tuple[Any, Sequence[Any]]]:
     """The jaxpr that an equation calls, with its constants."""
     if eqn.primitive.name not in INLINED or _is_logaddexp(eqn):
         return None
+    if eqn.primitive.name in ("jit", "pjit") and _is_sampler(eqn):
+        return None
     for name in CALLS:
         inner = eqn.params.get(name)
         if hasattr(inner, "eqns") and hasattr(inner, "consts"):
@@ -179,6 +208,12 @@ def _called(eqn: Any) -> Optional[tuple[Any, Sequence[Any]]]:
         if hasattr(inner, "eqns") and not inner.constvars:
             return inner, []
     return None
+
+
+def _is_sampler(eqn: Any) -> bool:
+    """Whether it is a function of `jax.random`: they take a key, and start with an underscore."""
+    has_key = bool(eqn.invars) and is_key(eqn.invars[0].aval.dtype)
+    return has_key and str(eqn.params.get("name", "")).startswith("_")
 
 
 def _is_logaddexp(eqn: Any) -> bool:

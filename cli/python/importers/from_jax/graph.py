@@ -98,7 +98,8 @@ class Node:
 
 @dataclass(frozen=True)
 class Array:
-    """A view of a node with the axes of an array in JAX."""
+    """A view of a node with the axes of an array in JAX. A node has dimensions that are no axes where
+    elements are keys of random numbers."""
 
     node: Node
     axes: tuple[Optional[Dim], ...]
@@ -121,8 +122,11 @@ class Leaf:
     dims: tuple[Optional[str], ...]
     sharding: Optional[tuple[Split, ...]]
     block: Block
+    # Whether elements are keys of random numbers.
+    is_key: bool = False
 
     def of_layer(self, block: Block) -> Leaf:
         """What a layer has of it: all but the first axis."""
         sharding = None if self.sharding is None else self.sharding[1:]
-        return Leaf(self.name, "param", self.shape[1:], self.dtype, self.dims[1:], sharding, block)
+        shape, dims = self.shape[1:], self.dims[1:]
+        return Leaf(self.name, "param", shape, self.dtype, dims, sharding, block, self.is_key)

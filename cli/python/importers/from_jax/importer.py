@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 from ..failure import Failure
 from .convert import Converter, splits
-from .flatten import PlaceOf, flatten, user_line
+from .flatten import PlaceOf, flatten, is_key, user_line
 from .graph import Leaf
 from .spell import Speller
 from .target import Traced, trace
@@ -121,7 +121,8 @@ def _leaves(converter: Converter, traced: Traced, options: Options) -> list[Leaf
         role = "param" if is_param else "input"
         dtype = converter.build.dtype(leaf.dtype)
         dims = [None if it == "_" else it for it in dims]
-        leaves.append(Leaf(name, role, shape, dtype, tuple(dims), split, converter.program))
+        block, holds_keys = converter.program, is_key(leaf.dtype)
+        leaves.append(Leaf(name, role, shape, dtype, tuple(dims), split, block, holds_keys))
     for name, was_found in known.items():
         if not was_found:
             raise Failure(

@@ -16,7 +16,7 @@ from ..failure import Failure, Unsupported
 from . import elementwise
 from .builder import Builder
 from .dims import Dim, same_dim
-from .flatten import Equation
+from .flatten import Equation, is_key
 from .graph import Array
 
 # What to do about primitives that users meet.
@@ -25,11 +25,6 @@ ADVICE = {
     "while": "write a loop with a fixed number of steps: `jax.lax.scan` or `fori_loop`",
     "cond": "nest `lax.cond`, which chooses between two",
     "scatter": "use `jnp.where`, or `jax.lax.dynamic_update_slice` for a cache",
-    "random_seed": "draw outside of the function, and pass the numbers as an argument",
-    "random_bits": "draw outside of the function, and pass the numbers as an argument",
-    "random_wrap": "draw outside of the function, and pass the numbers as an argument",
-    "random_unwrap": "draw outside of the function, and pass the numbers as an argument",
-    "threefry2x32": "draw outside of the function, and pass the numbers as an argument",
 }
 
 # Primitives of each element, whatever the others are.
@@ -90,7 +85,8 @@ def convert(
     found = []
     for number, (var, dtype) in enumerate(zip(equation.outputs, dtypes)):
         part = f"{name}.{number + 1}" if len(equation.outputs) > 1 else name
-        found.append(_statement(build, part, operands, axes, (var.shape, dtype)))
+        result = (var.shape, dtype, is_key(var.dtype))
+        found.append(_statement(build, part, operands, axes, result))
     return found
 
 
@@ -108,10 +104,10 @@ def _whole_axes(equation: Equation, operands: Sequence[Array]) -> Optional[Seque
 def unknown(build: Builder, equation: Equation) -> Unsupported:
     """Why a primitive without a rule cannot be written in the language."""
     what = equation.params.get("operation", "primitive")
-    return build.fail(
-        f"the {what} `{function_name(equation)}` is not in the language",
-        ADVICE.get(equation.primitive, "compute it before, and pass the result as an argument"),
-    )
+    advice = ADVICE.get(equation.primitive, "compute it before, and pass the result as an argument")
+    if any(is_key(it.dtype) for it in (*equation.inputs, *equation.outputs)):
+        advice = "draw outside of the function, and pass the numbers as an argument"
+    return build.fail(f"the {what} `{function_name(equation)}` is not in the language", advice)
 
 
 def _error(reason: Unsupported) -> Failure:
@@ -123,7 +119,7 @@ def function_name(equation: Equation) -> str:
     keys = ("name", "name_and_src_info", "target_name")
     given = next((equation.params[key] for key in keys if equation.params.get(key)), None)
     name = str(getattr(given, "name", given) or equation.primitive)
-    return re.sub(r"\W+", "_", name)
+    return re.sub(r"\W+", "_", name).strip("_")
 
 
 def _dtype(build: Builder, dtype: Any, reason: Unsupported) -> str:
@@ -138,14 +134,15 @@ def _statement(
     name: str,
     operands: Sequence[Array],
     axes: Optional[Sequence[int]],
-    result: tuple[Sequence[int], str],
+    result: tuple[Sequence[int], str, bool],
 ) -> Array:
-    """One result, of operands that are whole along these axes, or along all."""
-    shape, dtype = result
+    """One result, of operands that are whole along these axes, or along all. It has a shape and a
+    type; its elements may be keys."""
+    shape, dtype, holds_keys = result
     whole: list[Dim] = []
     for operand in operands:
-        at = range(len(operand.shape)) if axes is None else axes
-        for dim in (operand.axes[axis] for axis in at):
+        needed = operand.node.dims if axes is None else [operand.axes[axis] for axis in axes]
+        for dim in needed:
             if dim is not None and not any(same_dim(dim, it) for it in whole):
                 whole.append(dim)
     kept = _kept(max(operands, key=lambda it: len(it.shape)), axes, shape)
@@ -153,6 +150,7 @@ def _statement(
         kept.get(axis) or (Dim(size) if size != 1 else None) for axis, size in enumerate(shape)
     ]
     dims = [dim for dim in made if dim is not None]
+    dims += [build.of_key] if holds_keys else []
     had = [dim for operand in operands for dim in operand.node.dims]
     apart = [dim for dim in had if not any(same_dim(dim, it) for it in whole)]
     new = [dim for dim in dims if not any(same_dim(dim, it) for it in apart)]

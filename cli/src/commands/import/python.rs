@@ -47,6 +47,7 @@ const SOURCES: &[(&str, &str)] = sources![
     "from_jax/fold",
     "from_jax/graph",
     "from_jax/importer",
+    "from_jax/keys",
     "from_jax/lookups",
     "from_jax/loops",
     "from_jax/masks",

@@ -20,8 +20,8 @@ def endless(x):
     return jax.lax.while_loop(lambda c: c.sum() < 3, lambda c: c + 1.0, x)
 
 
-def noisy(x):
-    return x + jax.random.normal(jax.random.key(0), x.shape)
+def noisy(x, key):
+    return x + jax.random.normal(key, x.shape)
 
 
 def convolved(x, kernel):

@@ -53,11 +53,12 @@ impl Message {
     }
 }
 
-/// An attribute of a node, by the fields of `AttributeProto`.
+/// An attribute of a node, by the fields of `AttributeProto`. Chakra's reader of traces looks for
+/// each attribute in one field, and finds 0 where it stands in another.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
+    Int32(u64),
     Int64(u64),
-    Uint32(u64),
     Uint64(u64),
     Bool(bool),
     Bools(Vec<bool>),
@@ -67,8 +68,8 @@ pub(super) enum Value {
 pub(super) fn attribute(name: &str, value: &Value) -> Message {
     let message = Message::default().bytes(1, name.as_bytes());
     match value {
+        Value::Int32(number) => message.number(7, *number),
         Value::Int64(number) => message.number(9, *number),
-        Value::Uint32(number) => message.number(11, *number),
         Value::Uint64(number) => message.number(13, *number),
         Value::Bool(is) => message.number(27, u64::from(*is)),
         Value::Bools(all) => {

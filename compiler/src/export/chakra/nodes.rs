@@ -211,10 +211,10 @@ impl<'g> Writer<'g> {
     ) -> u64 {
         let kind = if from == self.rank { SEND } else { RECEIVE };
         let attributes = [
-            ("comm_src", Value::Uint32(from)),
-            ("comm_dst", Value::Uint32(to)),
-            ("comm_size", Value::Uint64(bytes)),
-            ("comm_tag", Value::Uint32(tag)),
+            ("comm_src", Value::Int32(from)),
+            ("comm_dst", Value::Int32(to)),
+            ("comm_size", Value::Int64(bytes)),
+            ("comm_tag", Value::Int32(tag)),
         ];
         self.write((name, kind), needed, 0.0, &attributes)
     }
@@ -246,7 +246,7 @@ impl<'g> Writer<'g> {
             _ => {
                 let ops = (step.flops / share as f64).round() as u64;
                 let attributes = [
-                    ("num_ops", Value::Uint64(ops)),
+                    ("num_ops", Value::Int64(ops)),
                     ("tensor_size", Value::Uint64(step.local_bytes / share as u64)),
                 ];
                 let seconds = step.time_s / share as f64;
@@ -262,7 +262,7 @@ impl<'g> Writer<'g> {
         let involved = axes.map(|axis| step.axes.contains(&axis.axis)).collect();
         let attributes = [
             ("comm_type", Value::Int64(kind)),
-            ("comm_size", Value::Uint64(self.bytes_of(&step.operands[0]) / runs as u64)),
+            ("comm_size", Value::Int64(self.bytes_of(&step.operands[0]) / runs as u64)),
             ("pg_name", Value::Text((first + own).to_string())),
             ("involved_dim", Value::Bools(involved)),
         ];

@@ -76,12 +76,24 @@ fn node(bytes: &[u8]) -> Node {
     node
 }
 
+/// The field that Chakra's own reader (`ETFeederNode`) takes a number from; elsewhere it is 0 to it.
+fn field_of(attribute: &str) -> u64 {
+    match attribute {
+        "comm_src" | "comm_dst" | "comm_tag" => 7,
+        "comm_type" | "comm_size" | "num_ops" => 9,
+        "tensor_size" => 13,
+        "is_cpu_op" => 27,
+        other => panic!("`{other}` is no attribute that it reads"),
+    }
+}
+
 fn attributed(node: &mut Node, attribute: &[u8]) {
     let mut name = String::new();
     for field in fields(attribute) {
         match field {
             (1, Field::Bytes(text)) => name = String::from_utf8_lossy(text).into_owned(),
-            (9 | 11 | 13 | 27, Field::Number(value)) => {
+            (number @ (7 | 9 | 13 | 27), Field::Number(value)) => {
+                assert_eq!(number, field_of(&name), "{name}");
                 node.numbers.insert(name.clone(), value);
             }
             (29, Field::Bytes(text)) => {
