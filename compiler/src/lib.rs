@@ -51,6 +51,7 @@ pub use shardwise_ir::dataflow::Analyzed;
 pub use shardwise_ir::hardware::Hardware;
 pub use shardwise_ir::plan::Plan;
 pub use shardwise_ir::program::Program;
+pub use shardwise_ir::stages::Schedule;
 pub use shardwise_ir::{Diag, Role, Severity, Span};
 pub use shardwise_passes::pipeline::Pass;
 pub use source::{files, oneliner};

@@ -28,14 +28,18 @@
 //! prices a fixed list of strategies and not the shardings in between; dynamic programming over
 //! meshes needs costs that add up over axes, and hierarchical collectives do not.
 
+mod against;
 mod axis_words;
 mod branch;
+mod candidate;
 mod curve;
 mod flags;
 mod html;
 mod leaf;
 mod machine;
+mod plot;
 mod records;
+mod serving;
 mod strategy;
 mod table;
 mod template;
@@ -44,12 +48,16 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
+use shardwise_ir::stages::Schedule;
 
 use crate::diagnostics::Findings;
 use crate::display::Format;
 use crate::options::Options;
 
+pub use against::Against;
+pub use candidate::{Recompute, Staging};
 pub use curve::{CURVE_FORMATS, Curve, Point, curve, doubled};
+pub use serving::{Deployment, Kind, Pool, SERVING_FORMATS, Serve, Served, serve};
 pub use strategy::{ActingAxis, Degree, Strategy};
 
 /// What is searched, and how far.
@@ -63,7 +71,21 @@ pub struct Request {
     pub microbatches: Vec<u64>,
     /// Numbers of pipeline stages, for programs whose layers can be a pipeline; 1 is none.
     pub stages: Vec<u64>,
-    /// Whether to release what the program pins: brackets, `checkpoint`, `microbatches=`.
+    /// Schedules of pipelines.
+    pub schedules: Vec<Schedule>,
+    /// Runs of layers on a stage, for schedules that leave it open.
+    pub chunks: Vec<u64>,
+    /// What may be computed again for gradients, where the program does not say.
+    pub recompute: Vec<Recompute>,
+    /// Sizes of the batch; none for that of the program. Strategies with batches of several sizes
+    /// are compared by their time an element.
+    pub batches: Vec<u64>,
+    /// The longest time of a step, seconds, in the terms of the objective.
+    pub latency_s: Option<f64>,
+    /// Programs with strategies written by hand, to be compared with those found: names and texts.
+    pub against: Vec<(String, String)>,
+    /// Whether to release what the program pins: brackets, `checkpoint`, `microbatches=`,
+    /// `pipeline`.
     pub free: bool,
     /// How many of the best distinct strategies are asked for.
     pub best: usize,
@@ -83,11 +105,25 @@ impl Request {
             axes: 2,
             microbatches: vec![1, 2, 4, 8, 16, 32],
             stages: vec![1, 2, 4, 8, 16],
+            schedules: vec![Schedule::OneForwardOneBackward],
+            chunks: vec![1],
+            recompute: vec![Recompute::Nothing, Recompute::Layers],
+            batches: Vec::new(),
+            latency_s: None,
+            against: Vec::new(),
             free: false,
             best: 10,
             within: 0.0,
             timeout: None,
             exhaustive: false,
+        }
+    }
+
+    /// The sizes of the batch; none for that of the program.
+    fn batches(&self) -> Vec<Option<u64>> {
+        match &self.batches[..] {
+            [] => vec![None],
+            sizes => sizes.iter().copied().map(Some).collect(),
         }
     }
 }
@@ -132,7 +168,12 @@ pub struct Tuned {
     pub strategies: Vec<Strategy>,
     /// Of all plans found, those for which no other takes both less time and less memory: by time.
     pub pareto: Vec<Strategy>,
-    /// Nothing in the space takes less, seconds.
+    /// Seconds and peak bytes of the best plan of each distinct strategy.
+    #[serde(skip)]
+    pub time_and_memory: Vec<(f64, f64)>,
+    /// Strategies written by hand.
+    pub against: Vec<Against>,
+    /// Nothing in the space takes less, seconds; of several batches, for that of the winner.
     pub lower_bound_s: f64,
     /// What was searched.
     pub space: Space,
@@ -155,6 +196,8 @@ pub struct Space {
     pub cut: usize,
     /// Refused because no plan fits into memory, by the floor or by the planner.
     pub over_memory: usize,
+    /// Refused because a step takes longer than it may.
+    pub over_latency: usize,
     /// Refused by a rule of the language, such as a batch that is not divisible.
     pub illegal: usize,
     /// The rule that refused most of them.
@@ -207,6 +250,13 @@ pub fn tune(
     report: Report<'_>,
 ) -> Result<Tuned, Refused> {
     let template = template::Template::new(name, source, request, options)?;
+    if !request.batches.is_empty() && !template.has_batch() {
+        return Err(Refused::Options(
+            "--batch varies the first dimension of an input that no param has, and this program \
+                has none; write the sizes with --dim"
+                .to_owned(),
+        ));
+    }
     let machine =
         machine::Machine::new(&template.hardware()?, request.chips).map_err(Refused::Options)?;
     let shapes = machine.shapes(&template.named_axes, request).map_err(Refused::Options)?;
@@ -214,11 +264,13 @@ pub fn tune(
     if candidates.is_empty() {
         return Err(Refused::Options(template.emptied_by(request)));
     }
+    let against = against::planned(request, options)?;
     let of_candidates =
         candidates.iter().map(|of| &of.shape).collect::<indexmap::IndexSet<_>>().len();
     let search = branch::Search::new(&template, candidates, request, options, report);
     let mut tuned = search.run()?;
     tuned.space.shapes = of_candidates;
+    tuned.against = against;
     Ok(tuned)
 }
 
@@ -240,6 +292,7 @@ pub const FORMATS: &[Format<Tuned>] = &[
         about: "JSON, `shardwise.tune/1`",
         write: |tuned| Ok(records::json(tuned)),
     },
+    Format { name: "svg", about: "A plot of time against memory", write: plot::of_strategies },
     Format { name: "html", about: "A page for the browser", write: html::html },
     Format {
         name: "megatron",

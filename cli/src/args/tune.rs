@@ -1,9 +1,12 @@
 //! `tune`: arguments for the program, the space that is searched, and the output.
 
+use std::time::Duration;
+
 use clap::Args;
+use shardwise::Schedule;
 use shardwise::export::Format;
 use shardwise::setting;
-use shardwise::tune::{FORMATS, Tuned, doubled};
+use shardwise::tune::{FORMATS, Recompute, Tuned, doubled};
 
 use super::one_of::format_of;
 use super::planning::{HardwareFileArgs, RateArgs, SearchArgs};
@@ -64,7 +67,54 @@ pub(crate) struct TuneArgs {
         help_heading = SPACE
     )]
     pub(crate) stages: Vec<u64>,
-    /// Release what the program pins: brackets with axes, `checkpoint`, `microbatches=`.
+    /// Schedules of pipelines: gpipe, 1f1b, zb-h1, zb-v, dualpipe, dualpipe-v.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = '|',
+        value_parser = schedule,
+        default_value = "1f1b",
+        help_heading = SPACE
+    )]
+    pub(crate) schedules: Vec<Schedule>,
+    /// Runs of layers on a stage, for the schedules gpipe and 1f1b.
+    #[arg(
+        long,
+        value_name = "NUMBERS",
+        value_delimiter = '|',
+        value_parser = clap::value_parser!(u64).range(1..=1 << 10),
+        default_value = "1|2",
+        help_heading = SPACE
+    )]
+    pub(crate) chunks: Vec<u64>,
+    /// What may be computed again for gradients: none, layers, all-but-products, attention, mlp.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = '|',
+        value_parser = recompute,
+        default_value = "none|layers",
+        help_heading = SPACE
+    )]
+    pub(crate) recompute: Vec<Recompute>,
+    /// Sizes of the batch, compared by their time an element: 256|512|1024; that of the program.
+    #[arg(
+        long,
+        value_name = "NUMBERS",
+        value_delimiter = '|',
+        value_parser = clap::value_parser!(u64).range(1..=1 << 40),
+        help_heading = SPACE
+    )]
+    pub(crate) batch: Vec<u64>,
+    /// The longest that a step may take, by the objective: 50ms.
+    #[arg(long, value_name = "TIME", value_parser = setting::timeout, help_heading = SPACE)]
+    pub(crate) latency: Option<Duration>,
+    /// A program with a strategy written by hand, to be compared with those found.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) against: Vec<String>,
+    #[command(flatten, next_help_heading = "Serving")]
+    pub(crate) serving: ServingArgs,
+    /// Release what the program pins: brackets, `checkpoint`, `microbatches=`, `pipeline`.
     #[arg(long, help_heading = SPACE)]
     pub(crate) free: bool,
     /// Plan every candidate and cut none, to check the search.
@@ -82,6 +132,28 @@ pub(crate) struct TuneArgs {
     pub(crate) rates: RateArgs,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
+}
+
+/// Prefill beside the program, which is a decode step then.
+#[derive(Args, Debug)]
+pub(crate) struct ServingArgs {
+    /// The prefill of the model whose decode step FILE is: how many chips for which of them.
+    #[arg(long, value_name = "FILE", requires = "tokens")]
+    pub(crate) prefill: Option<String>,
+    /// Tokens that a request asks for.
+    #[arg(long, value_name = "NUMBER", requires = "prefill",
+          value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    pub(crate) tokens: Option<u64>,
+    /// The longest time to the first token, without waiting in queues: 2s.
+    #[arg(long, value_name = "TIME", requires = "prefill", value_parser = setting::timeout)]
+    pub(crate) ttft: Option<Duration>,
+    /// The longest time between two tokens: 50ms.
+    #[arg(long, value_name = "TIME", requires = "prefill", value_parser = setting::timeout)]
+    pub(crate) tpot: Option<Duration>,
+    /// Prompts of a prefill; the sequences of a decode step are those of --batch.
+    #[arg(long, value_name = "NUMBERS", requires = "prefill", value_delimiter = '|',
+          value_parser = clap::value_parser!(u64).range(1..=1 << 20), default_value = "1|2|4")]
+    pub(crate) prompts: Vec<u64>,
 }
 
 /// Numbers of chips.
@@ -105,6 +177,16 @@ fn chips(text: &str) -> Result<Chips, String> {
             numbers => Ok(Chips::Curve(numbers)),
         },
     }
+}
+
+fn schedule(text: &str) -> Result<Schedule, String> {
+    let names = || Schedule::ALL.map(Schedule::name).join(", ");
+    Schedule::from_name(text).ok_or_else(|| format!("write some of {}", names()))
+}
+
+fn recompute(text: &str) -> Result<Recompute, String> {
+    let names = || Recompute::CHOICES.map(Recompute::name).join(", ");
+    Recompute::from_name(text).ok_or_else(|| format!("write some of {}", names()))
 }
 
 /// A number of mesh axes: with more than four, the space of shardings is too large to plan.

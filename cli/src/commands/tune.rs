@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use shardwise::Options;
-use shardwise::tune::{CURVE_FORMATS, Refused, Request};
+use shardwise::export::Format;
+use shardwise::tune::{CURVE_FORMATS, Refused, Request, SERVING_FORMATS, Serve};
 
 use crate::args::planning::SizeArgs;
 use crate::args::tune::{Chips, TuneArgs};
@@ -28,43 +29,106 @@ pub(super) fn tune(args: &TuneArgs, output: &mut Output) -> Result {
     let cancellation = interrupt::on_ctrl_c()?;
     let timeout = options.timeout;
     let options = Options { timeout: None, cancellation, ..options };
+    let program = (source.path, source.text);
     match &args.chips {
         Chips::One(chips) => {
-            let request = request(args, *chips, timeout);
-            let tuned = with_proof(|report| {
-                shardwise::tune::tune(&source.path, &source.text, &request, &options, report)
-            });
-            let tuned = tuned.map_err(error)?;
-            if let Some(path) = &args.output {
-                write_file(path, &tuned.winner)?;
-            }
-            output.print(&(args.format.write)(&tuned).map_err(Error::usage)?)
+            let request = request(args, *chips, timeout)?;
+            let written = match args.serving.prefill {
+                Some(_) => deployments(args, program, request, &options)?,
+                None => strategies(args, &program, &request, &options)?,
+            };
+            output.print(&written)
         }
         Chips::Curve(chips) => {
-            if args.output.is_some() {
-                return Err(Error::usage(
-                    "a curve has a winner for each number of chips: give one \
-                    number of --chips to write it with -o",
-                ));
-            }
-            let of_curves = CURVE_FORMATS.iter().find(|format| format.name == args.format.name);
-            let format = of_curves.ok_or_else(|| no_curve(args.format.name))?;
-            let request = request(args, chips[0], timeout);
-            let (path, text) = (&source.path, &source.text);
-            let curve = with_proof(|report| {
-                shardwise::tune::curve(path, text, (&request, chips), &options, report)
-            });
-            output.print(&(format.write)(&curve.map_err(error)?).map_err(Error::usage)?)
+            let request = request(args, chips[0], timeout)?;
+            output.print(&scaling(args, &program, (&request, chips), &options)?)
         }
     }
 }
 
-fn no_curve(format: &str) -> Error {
-    let names: Vec<&str> = CURVE_FORMATS.iter().map(|format| format.name).collect();
-    Error::usage(format!(
-        "a curve has no format `{format}`: write one of {}, or one number of --chips",
-        names.join(", ")
-    ))
+/// The best strategies; the winner is written where that is asked for.
+fn strategies(
+    args: &TuneArgs,
+    (path, text): &(String, String),
+    request: &Request,
+    options: &Options,
+) -> Result<String> {
+    let tuned = with_proof(|report| shardwise::tune::tune(path, text, request, options, report));
+    let tuned = tuned.map_err(error)?;
+    if let Some(path) = &args.output {
+        write_file(path, &tuned.winner)?;
+    }
+    (args.format.write)(&tuned).map_err(Error::usage)
+}
+
+/// The best strategies on several numbers of chips.
+fn scaling(
+    args: &TuneArgs,
+    (path, text): &(String, String),
+    request: (&Request, &[u64]),
+    options: &Options,
+) -> Result<String> {
+    if args.serving.prefill.is_some() {
+        return Err(Error::usage("--prefill needs one number of --chips"));
+    }
+    if args.output.is_some() {
+        return Err(Error::usage(
+            "a curve has a winner for each number of chips: give one number of --chips to write \
+                it with -o",
+        ));
+    }
+    let format = format_among(CURVE_FORMATS, args, "a curve")?;
+    let curve = with_proof(|report| shardwise::tune::curve(path, text, request, options, report));
+    (format.write)(&curve.map_err(error)?).map_err(Error::usage)
+}
+
+/// The best deployments of a prefill and a decode step.
+fn deployments(
+    args: &TuneArgs,
+    decode: (String, String),
+    request: Request,
+    options: &Options,
+) -> Result<String> {
+    let serve = serving(args, decode)?;
+    let format = format_among(SERVING_FORMATS, args, "a deployment")?;
+    let request = Request { batches: Vec::new(), ..request };
+    let served = with_proof(|report| shardwise::tune::serve(&serve, &request, options, report));
+    (format.write)(&served.map_err(error)?).map_err(Error::usage)
+}
+
+/// The format that was asked for, if `what` has it.
+fn format_among<T>(
+    formats: &'static [Format<T>],
+    args: &TuneArgs,
+    what: &str,
+) -> Result<&'static Format<T>> {
+    let name = args.format.name;
+    formats.iter().find(|format| format.name == name).ok_or_else(|| {
+        let names: Vec<&str> = formats.iter().map(|format| format.name).collect();
+        Error::usage(format!("{what} has no format `{name}`: write one of {}", names.join(", ")))
+    })
+}
+
+/// Sequences of a decode step, where --batch does not say.
+const SEQUENCES: [u64; 9] = [1, 4, 8, 16, 32, 64, 128, 256, 512];
+
+/// The phases and their limits.
+fn serving(args: &TuneArgs, decode: (String, String)) -> Result<Serve> {
+    if args.output.is_some() {
+        return Err(Error::usage("-o writes the winner of one program, and --prefill has two"));
+    }
+    let prefill = read(args.serving.prefill.as_deref().unwrap_or_default())?;
+    let seconds = |of: Option<Duration>| of.map(|of| of.as_secs_f64());
+    let given = &args.batch;
+    Ok(Serve {
+        prefill: (prefill.path, prefill.text),
+        decode,
+        tokens: args.serving.tokens.unwrap_or(1),
+        prompts: args.serving.prompts.clone(),
+        sequences: if given.is_empty() { SEQUENCES.to_vec() } else { given.clone() },
+        first_s: seconds(args.serving.ttft),
+        next_s: seconds(args.serving.tpot),
+    })
 }
 
 fn error(refused: Refused) -> Error {
@@ -74,8 +138,9 @@ fn error(refused: Refused) -> Error {
     }
 }
 
-fn request(args: &TuneArgs, chips: u64, timeout: Option<Duration>) -> Request {
-    Request {
+fn request(args: &TuneArgs, chips: u64, timeout: Option<Duration>) -> Result<Request> {
+    let by_hand = args.against.iter().map(|path| read(path).map(|of| (of.path, of.text)));
+    Ok(Request {
         chips,
         axes: args.axes,
         microbatches: args.microbatches.clone(),
@@ -85,5 +150,11 @@ fn request(args: &TuneArgs, chips: u64, timeout: Option<Duration>) -> Request {
         within: args.within,
         timeout,
         exhaustive: args.exhaustive,
-    }
+        schedules: args.schedules.clone(),
+        chunks: args.chunks.clone(),
+        recompute: args.recompute.clone(),
+        batches: args.batch.clone(),
+        latency_s: args.latency.map(|latency| latency.as_secs_f64()),
+        against: by_hand.collect::<Result<_>>()?,
+    })
 }

@@ -5,17 +5,22 @@
 //! with little effort, until nothing is open; then the best that are not proven, with all effort.
 //! Each round expands the few open candidates with the least bounds, in parallel; their number does
 //! not depend on the machine.
+//!
+//! Candidates with batches of several sizes are compared by their time an element of the batch:
+//! bounds of open candidates are in this unit, *rank*, which is seconds where there is one batch.
+
+mod answer;
 
 use std::time::Instant;
 
 use indexmap::{IndexMap, IndexSet};
 use rayon::prelude::*;
-use shardwise_ir::{Diag, codes};
 
+use super::candidate::{Candidate, Recompute};
 use super::leaf::{Leaves, Outcome, Refusal, Stage};
 use super::machine::Shape;
 use super::strategy::{Key, Strategy};
-use super::template::{Candidate, Recompute, Template};
+use super::template::Template;
 use super::{Progress, Refused, Report, Request, Space, Tuned};
 use crate::Planned;
 use crate::display::units;
@@ -43,14 +48,18 @@ struct Floor {
     resident_bytes: f64,
 }
 
-/// Candidates with equal floors.
-type Group = (Recompute, Option<u64>);
+/// Candidates with equal floors: recomputation, microbatches, and the size of the batch.
+type Group = (Recompute, Option<u64>, Option<u64>);
+
+/// Candidates that differ in microbatches alone.
+type Unsplit = (Shape, Recompute, Option<u64>);
 
 /// A candidate that is not done.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     candidate: usize,
-    bound_s: f64,
+    /// No plan of it has a lower rank.
+    bound: f64,
     stage: Stage,
 }
 
@@ -63,7 +72,7 @@ pub(super) struct Search<'a, 's> {
     report: Report<'a>,
     floors: IndexMap<Group, Result<Floor, String>>,
     /// The bounds of shapes without microbatches, which hold with any number of them.
-    of_shapes: IndexMap<(Shape, Recompute), f64>,
+    of_shapes: IndexMap<Unsplit, f64>,
     open: Vec<Open>,
     found: Vec<(usize, Strategy)>,
     /// Found with little effort, and not proven.
@@ -75,11 +84,13 @@ pub(super) struct Search<'a, 's> {
     /// The best candidate and its plan.
     best: Option<(usize, Box<Planned>)>,
     /// The least bound of what was cut.
-    cut_s: f64,
+    least_cut: f64,
     space: Space,
     illegal: IndexMap<String, usize>,
     /// The reason of the refused candidate with the least floor.
     over_memory: Option<(f64, String)>,
+    /// Seconds of the fastest of those over the latency.
+    fastest_s: f64,
 }
 
 impl<'a, 's> Search<'a, 's> {
@@ -108,10 +119,11 @@ impl<'a, 's> Search<'a, 's> {
             refused: Vec::new(),
             limited,
             best: None,
-            cut_s: f64::INFINITY,
+            least_cut: f64::INFINITY,
             space,
             illegal: IndexMap::new(),
             over_memory: None,
+            fastest_s: f64::INFINITY,
         }
     }
 
@@ -160,14 +172,14 @@ impl<'a, 's> Search<'a, 's> {
         let groups: IndexSet<Group> = self.candidates.iter().map(group).collect();
         let groups: Vec<Group> = groups.into_iter().collect();
         self.space.runs += groups.len();
-        let floor = |&(recompute, microbatches): &Group| {
-            let shape = Shape::of_one_device(&self.template.named_axes);
-            let alone = Candidate { shape, microbatches, recompute };
+        let floor = |&(recompute, microbatches, batch): &Group| {
+            let alone = Candidate::alone(&self.template.named_axes, recompute);
+            let alone = Candidate { microbatches, batch, ..alone };
             let floor = match self.leaves.planned(&alone, Some(f64::INFINITY), Effort::Full) {
                 Ok(planned) => Ok(self.floor_of(&planned)),
                 Err(Refusal::OverMemory(reason) | Refusal::Illegal(reason)) => Err(reason),
             };
-            ((recompute, microbatches), floor)
+            ((recompute, microbatches, batch), floor)
         };
         groups.par_iter().map(floor).collect::<Vec<_>>().into_iter().collect()
     }
@@ -192,7 +204,7 @@ impl<'a, 's> Search<'a, 's> {
                     continue;
                 }
             };
-            let is_staged = self.candidates[number].shape.stages > 1;
+            let is_staged = self.candidates[number].staging.is_some();
             let bytes = if is_staged { floor.resident_bytes } else { floor.peak_bytes };
             match self.leaves.capacity.filter(|&capacity| bytes > capacity) {
                 Some(capacity) => {
@@ -206,7 +218,7 @@ impl<'a, 's> Search<'a, 's> {
                 }
                 None => self.open.push(Open {
                     candidate: number,
-                    bound_s: floor.seconds,
+                    bound: self.rank(number, floor.seconds),
                     stage: Stage::Unlimited,
                 }),
             }
@@ -215,31 +227,34 @@ impl<'a, 's> Search<'a, 's> {
 
     /// Removes what cannot be among the best.
     fn cut(&mut self) {
-        let limit_s = self.limit_s();
+        let (limit, longest_s) = (self.limit(), self.request.latency_s.unwrap_or(f64::INFINITY));
+        let all = std::mem::take(&mut self.open).into_iter();
+        let (open, late): (Vec<Open>, Vec<Open>) =
+            all.partition(|open| self.seconds(open.candidate, open.bound) <= longest_s);
+        for open in late {
+            self.over_latency(self.seconds(open.candidate, open.bound));
+        }
         let (left, cut): (Vec<Open>, Vec<Open>) =
-            std::mem::take(&mut self.open).into_iter().partition(|open| open.bound_s < limit_s);
+            open.into_iter().partition(|open| open.bound < limit);
         self.open = left;
-        self.cut_s = cut.iter().map(|open| open.bound_s).fold(self.cut_s, f64::min);
+        self.least_cut = cut.iter().map(|open| open.bound).fold(self.least_cut, f64::min);
         self.space.cut += cut.iter().filter(|open| !self.is_found(open.candidate)).count();
     }
 
-    /// What a candidate must be below to be worth a plan.
-    fn limit_s(&self) -> f64 {
+    /// The rank that a candidate must be below to be worth a plan.
+    fn limit(&self) -> f64 {
         if self.request.exhaustive {
             return f64::INFINITY;
         }
         let best = self.distinct();
         let last = best.get(self.request.best.max(1) - 1);
-        last.map_or(f64::INFINITY, |last| {
-            last.objective_s * (1.0 - self.request.within.max(ROUNDING))
-        })
+        last.map_or(f64::INFINITY, |last| last.rank() * (1.0 - self.request.within.max(ROUNDING)))
     }
 
     /// Takes the candidates with the least bounds, and as many of those that have a low bound and
     /// need little memory, so that there is a solution early.
     fn next_round(&mut self) -> Vec<Open> {
-        self.open
-            .sort_by(|a, b| a.bound_s.total_cmp(&b.bound_s).then(a.candidate.cmp(&b.candidate)));
+        self.open.sort_by(|a, b| a.bound.total_cmp(&b.bound).then(a.candidate.cmp(&b.candidate)));
         let promise: Vec<f64> = self.open.iter().map(|open| self.promise(open)).collect();
         let mut promising: Vec<usize> = (0..self.open.len()).collect();
         promising.sort_by(|&a, &b| promise[a].total_cmp(&promise[b]).then(a.cmp(&b)));
@@ -254,9 +269,9 @@ impl<'a, 's> Search<'a, 's> {
         match outcome {
             Outcome::Planned(planned) => self.keep(open, planned),
             Outcome::TooLarge(bound_s) => {
-                self.note_bound(open.candidate, bound_s);
-                let bound_s = bound_s.max(open.bound_s);
-                self.open.push(Open { bound_s, stage: self.limited, ..open });
+                let bound = self.rank(open.candidate, bound_s);
+                self.note_bound(open.candidate, bound);
+                self.open.push(Open { bound: bound.max(open.bound), stage: self.limited, ..open });
             }
             // It has a plan already, made with less effort.
             Outcome::Refused(_) if self.is_found(open.candidate) => {}
@@ -275,8 +290,12 @@ impl<'a, 's> Search<'a, 's> {
     fn keep(&mut self, open: Open, planned: Box<Planned>) {
         let number = open.candidate;
         let mut strategy = Strategy::new(&self.candidates[number], &planned);
-        strategy.lower_bound_s = strategy.lower_bound_s.max(open.bound_s).min(strategy.objective_s);
-        self.note_bound(number, strategy.lower_bound_s);
+        let bound_s = self.seconds(number, open.bound);
+        strategy.lower_bound_s = strategy.lower_bound_s.max(bound_s).min(strategy.objective_s);
+        self.note_bound(number, strategy.rank_bound());
+        if self.request.latency_s.is_some_and(|longest_s| strategy.objective_s > longest_s) {
+            return self.close_late(open, &strategy);
+        }
         let is_proven = strategy.lower_bound_s >= strategy.objective_s * (1.0 - PROVEN);
         if open.stage == Stage::Quick && !is_proven {
             self.quick.insert(number);
@@ -307,7 +326,7 @@ impl<'a, 's> Search<'a, 's> {
     fn promise(&self, open: &Open) -> f64 {
         let floor = self.floors[&group(&self.candidates[open.candidate])].as_ref();
         let bytes = floor.map_or(0.0, |floor| floor.peak_bytes);
-        open.bound_s * (1.0 + self.leaves.capacity.map_or(0.0, |capacity| bytes / capacity))
+        open.bound * (1.0 + self.leaves.capacity.map_or(0.0, |capacity| bytes / capacity))
     }
 
     fn is_found(&self, candidate: usize) -> bool {
@@ -336,22 +355,21 @@ impl<'a, 's> Search<'a, 's> {
             .distinct_candidates()
             .take(best)
             .filter(|(number, _)| self.quick.contains(number))
-            .map(|(number, strategy)| (*number, strategy.lower_bound_s))
+            .map(|(number, strategy)| (*number, strategy.rank_bound()))
             .collect();
-        for (candidate, bound_s) in again {
+        for (candidate, bound) in again {
             self.quick.shift_remove(&candidate);
-            self.open.push(Open { candidate, bound_s, stage: Stage::Full });
+            self.open.push(Open { candidate, bound, stage: Stage::Full });
         }
     }
 
     /// Remembers the bound of a shape without microbatches.
-    fn note_bound(&mut self, number: usize, bound_s: f64) {
+    fn note_bound(&mut self, number: usize, bound: f64) {
         let candidate = &self.candidates[number];
-        if candidate.shape.stages == 1 && candidate.microbatches == Some(1) {
-            let of = (candidate.shape.clone(), candidate.recompute);
-            let known = self.of_shapes.entry(of).or_insert(bound_s);
+        if candidate.staging.is_none() && candidate.microbatches == Some(1) {
+            let known = self.of_shapes.entry(unsplit(candidate)).or_insert(bound);
             // A plan within memory bounds less: more microbatches may fit otherwise.
-            *known = known.min(bound_s);
+            *known = known.min(bound);
         }
     }
 
@@ -359,12 +377,35 @@ impl<'a, 's> Search<'a, 's> {
     fn raise_bounds(&mut self) {
         for open in &mut self.open {
             let candidate = &self.candidates[open.candidate];
-            if candidate.shape.stages == 1 {
-                let of = (candidate.shape.clone(), candidate.recompute);
-                let known = self.of_shapes.get(&of).copied().unwrap_or(0.0);
-                open.bound_s = open.bound_s.max(known * (1.0 - ROUNDING));
+            if candidate.staging.is_none() {
+                let known = self.of_shapes.get(&unsplit(candidate)).copied().unwrap_or(0.0);
+                open.bound = open.bound.max(known * (1.0 - ROUNDING));
             }
         }
+    }
+
+    /// What candidates are compared by: seconds, for an element where batches differ.
+    fn rank(&self, candidate: usize, seconds: f64) -> f64 {
+        seconds / self.candidates[candidate].elements()
+    }
+
+    /// The seconds of a step of this rank.
+    fn seconds(&self, candidate: usize, rank: f64) -> f64 {
+        rank * self.candidates[candidate].elements()
+    }
+
+    /// What was planned with little effort may be faster with all of it.
+    fn close_late(&mut self, open: Open, strategy: &Strategy) {
+        if open.stage == Stage::Quick {
+            self.open.push(Open { bound: strategy.rank_bound(), stage: Stage::Full, ..open });
+        } else {
+            self.over_latency(strategy.objective_s);
+        }
+    }
+
+    fn over_latency(&mut self, seconds: f64) {
+        self.space.over_latency += 1;
+        self.fastest_s = self.fastest_s.min(seconds);
     }
 
     fn illegal(&mut self, reason: String) {
@@ -395,15 +436,20 @@ impl<'a, 's> Search<'a, 's> {
             done: self.candidates.len() - self.left(),
             all: self.candidates.len(),
             best_s,
-            bound_s: self.lower_bound_s(),
+            bound_s: self.seconds_of_best(self.lower_bound()),
         });
     }
 
-    /// Nothing takes less: the least of what is open, was cut, or was planned.
-    fn lower_bound_s(&self) -> f64 {
-        let open = self.open.iter().map(|open| open.bound_s);
-        let found = self.found.iter().map(|(_, strategy)| strategy.lower_bound_s);
-        let least = open.chain(found).fold(self.cut_s, f64::min);
+    /// A rank as the seconds of a step of the best candidate's batch.
+    fn seconds_of_best(&self, rank: f64) -> f64 {
+        self.best.as_ref().map_or(rank, |(number, _)| self.seconds(*number, rank))
+    }
+
+    /// Nothing has a lower rank: the least of what is open, was cut, or was planned.
+    fn lower_bound(&self) -> f64 {
+        let open = self.open.iter().map(|open| open.bound);
+        let found = self.found.iter().map(|(_, strategy)| strategy.rank_bound());
+        let least = open.chain(found).fold(self.least_cut, f64::min);
         if least.is_finite() { least } else { 0.0 }
     }
 
@@ -418,75 +464,13 @@ impl<'a, 's> Search<'a, 's> {
         let mut seen: IndexSet<Key> = IndexSet::new();
         sorted.into_iter().filter(move |(_, strategy)| seen.insert(strategy.key()))
     }
-
-    fn answer(mut self) -> Result<Tuned, Refused> {
-        let Some((number, planned)) = self.best.take() else { return Err(self.nothing()) };
-        let lower_bound_s = self.lower_bound_s();
-        let distinct = self.distinct();
-        let mut pareto: Vec<Strategy> = distinct
-            .iter()
-            .filter(|strategy| !distinct.iter().any(|other| other.dominates(strategy)))
-            .map(|strategy| (*strategy).clone())
-            .collect();
-        pareto.dedup_by_key(|strategy| {
-            (strategy.objective_s.to_bits(), strategy.peak_bytes.to_bits())
-        });
-        let strategies: Vec<Strategy> =
-            distinct.into_iter().take(self.request.best.max(1)).cloned().collect();
-        let illegal_because =
-            self.illegal.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone());
-        Ok(Tuned {
-            schema: "shardwise.tune/1",
-            program: self.template.name.to_owned(),
-            batch: self.template.batch_of(&planned.plan.program),
-            hardware: planned.plan.program.hardware.name.clone(),
-            chips: self.request.chips,
-            objective: self.leaves.options.objective.name(),
-            lower_bound_s: lower_bound_s.min(strategies[0].objective_s),
-            strategies,
-            pareto,
-            winner: self.template.text(&self.candidates[number]),
-            plan: planned.to_string(),
-            space: Space { illegal_because, ..self.space },
-        })
-    }
-
-    /// Why no candidate has a plan.
-    fn nothing(&self) -> Refused {
-        let left = self.space.left;
-        if left > 0 {
-            return Refused::Options(format!(
-                "the search ended before any of {left} candidates had a plan; give it more time, \
-                    with a longer --timeout or without one"
-            ));
-        }
-        let chips = self.request.chips;
-        let error = |code, message: String, help: &str| {
-            let diag = Diag::error(code, message, self.template.start(), "this program");
-            Refused::Program(self.template.findings(diag.help(help)))
-        };
-        match (&self.over_memory, self.illegal.iter().max_by_key(|(_, count)| **count)) {
-            (Some((_, reason)), _) => error(
-                codes::budget::NO_ROOM,
-                format!("no strategy on {chips} chips fits: in the smallest, {reason}"),
-                "use more --chips, allow more --microbatches or --axes, or raise --memory to what \
-                    a chip has",
-            ),
-            (None, Some((reason, count))) => error(
-                codes::sharding::NO_LAYOUT,
-                format!(
-                    "none of {} candidates on {chips} chips is legal: {reason} (in {count} of \
-                        them)",
-                    self.space.candidates
-                ),
-                "change what is pinned there, or release everything with --free",
-            ),
-            (None, None) => Refused::Options("there is nothing to plan".to_owned()),
-        }
-    }
 }
 
 fn group(candidate: &Candidate) -> Group {
-    let count = candidate.microbatches.filter(|_| candidate.shape.stages == 1);
-    (candidate.recompute, count)
+    let count = candidate.microbatches.filter(|_| candidate.staging.is_none());
+    (candidate.recompute, count, candidate.batch)
+}
+
+fn unsplit(candidate: &Candidate) -> Unsplit {
+    (candidate.shape.clone(), candidate.recompute, candidate.batch)
 }

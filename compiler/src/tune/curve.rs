@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 
-use super::{Refused, Report, Request, Strategy, Tuned, table, tune};
+use super::{Refused, Report, Request, Strategy, Tuned, plot, table, tune};
 use crate::display::{Format, csv};
 use crate::options::Options;
 
@@ -73,7 +73,7 @@ pub fn curve(
                 (None, Some(reason))
             }
         };
-        let chip_s = tuned.as_ref().map(|tuned| chips as f64 * tuned.strategies[0].objective_s);
+        let chip_s = tuned.as_ref().map(|tuned| chips as f64 * tuned.strategies[0].rank());
         first = first.or(chip_s);
         let efficiency = first.zip(chip_s).map(|(first, own)| first / own);
         objective = tuned.as_ref().map_or(objective, |tuned| tuned.objective);
@@ -107,6 +107,7 @@ pub const CURVE_FORMATS: &[Format<Curve>] = &[
         about: "JSON, `shardwise.tune-curve/1`",
         write: |curve| Ok(serde_json::to_string_pretty(curve).unwrap_or_default() + "\n"),
     },
+    Format { name: "svg", about: "A plot of time against chips", write: plot::of_curve },
 ];
 
 const HEADS: [&str; 10] =

@@ -8,7 +8,9 @@
 
 use std::fmt::Write as _;
 
-use super::{ActingAxis, Strategy, Tuned};
+use shardwise_ir::stages::Schedule;
+
+use super::{ActingAxis, Recompute, Staging, Strategy, Tuned};
 use crate::planned::parallelism::Role;
 
 /// The degrees of a strategy as frameworks count them.
@@ -24,7 +26,9 @@ struct Degrees {
     /// Whether an axis of tensors also splits positions.
     sequence: bool,
     microbatches: u64,
-    recomputes: bool,
+    recompute: &'static str,
+    /// The pipeline, where there is one.
+    staging: Option<Staging>,
     batch: Option<u64>,
     /// What no flag expresses.
     lacks: Vec<String>,
@@ -47,7 +51,8 @@ impl Degrees {
             sharded: 1,
             sequence: false,
             microbatches,
-            recomputes: strategy.recompute == "layers",
+            recompute: strategy.recompute,
+            staging: strategy.pipeline,
             batch: tuned.batch,
             lacks: Vec::new(),
         };
@@ -78,6 +83,26 @@ impl Degrees {
     /// Devices with batches of their own: experts are spread over those of data.
     fn data(&self) -> u64 {
         self.replicated * self.sharded * self.expert
+    }
+
+    /// Whether this is what is computed again.
+    fn recomputes(&self, what: Recompute) -> bool {
+        self.recompute == what.name()
+    }
+
+    /// Whether something is computed again.
+    fn recomputes_any(&self) -> bool {
+        !self.recomputes(Recompute::Nothing)
+    }
+
+    /// The schedule, if it is one of these with as many chunks as it takes; else a remark.
+    fn schedule(&mut self, known: &[(Schedule, &'static str)]) -> Option<&'static str> {
+        let staging = self.staging?;
+        let found = known.iter().find(|(schedule, _)| *schedule == staging.schedule);
+        if found.is_none() {
+            self.lacks.push(format!("the schedule {}", staging.in_words()));
+        }
+        found.map(|(_, name)| *name)
     }
 
     /// Samples of a microbatch on one of them, where they are whole.
@@ -119,13 +144,17 @@ const HEAD: &str = "# The winner of `shardwise tune`; what no flag expresses is 
 
 /// Flags of Megatron-LM.
 pub(super) fn megatron(tuned: &Tuned) -> Result<String, String> {
-    let of = Degrees::of(tuned)?;
+    let mut of = Degrees::of(tuned)?;
+    of.schedule(&[(Schedule::OneForwardOneBackward, "")]);
     let mut out = HEAD.to_owned();
     let mut flag = |name: &str, value: u64| {
         let _ = writeln!(out, "--{name} {value}");
     };
     flag("tensor-model-parallel-size", of.tensor);
     flag("pipeline-model-parallel-size", of.pipeline);
+    if let Some(staging) = of.staging.filter(|staging| staging.names_chunks()) {
+        flag("num-virtual-stages-per-pipeline-rank", staging.chunks);
+    }
     flag("context-parallel-size", of.context);
     flag("expert-model-parallel-size", of.expert);
     of.batch.iter().for_each(|&batch| flag("global-batch-size", batch));
@@ -138,16 +167,24 @@ pub(super) fn megatron(tuned: &Tuned) -> Result<String, String> {
             --no-gradient-accumulation-fusion\n";
     }
     out += "--use-distributed-optimizer\n";
-    if of.recomputes {
+    if of.recomputes(Recompute::Layers) {
         out += "--recompute-granularity full\n--recompute-method uniform\n\
             --recompute-num-layers 1\n";
+    } else if of.recomputes(Recompute::Attention) {
+        out += "--recompute-granularity selective\n--recompute-modules core_attn\n";
+    } else if of.recomputes(Recompute::Mlp) {
+        out += "--recompute-granularity selective\n--recompute-modules mlp\n";
+    }
+    if of.recomputes(Recompute::AllButProducts) {
+        of.lacks.push("everything but the results of products is computed again".to_owned());
     }
     Ok(out + &of.remarks(&[]))
 }
 
 /// Flags of `MaxText`; axes between nodes or slices are `dcn`.
 pub(super) fn maxtext(tuned: &Tuned) -> Result<String, String> {
-    let of = Degrees::of(tuned)?;
+    let mut of = Degrees::of(tuned)?;
+    of.schedule(&[(Schedule::GPipe, ""), (Schedule::OneForwardOneBackward, "")]);
     let mut out = HEAD.to_owned();
     let degrees = [
         ("data", of.replicated),
@@ -162,6 +199,8 @@ pub(super) fn maxtext(tuned: &Tuned) -> Result<String, String> {
     }
     if of.pipeline > 1 {
         let _ = writeln!(out, "num_pipeline_microbatches={}", of.microbatches);
+        let chunks = of.staging.map_or(1, |staging| staging.chunks);
+        let _ = writeln!(out, "num_pipeline_repeats={chunks}");
     } else {
         let _ = writeln!(out, "gradient_accumulation_steps={}", of.microbatches);
     }
@@ -170,16 +209,27 @@ pub(super) fn maxtext(tuned: &Tuned) -> Result<String, String> {
         let share = if of.pipeline > 1 { share } else { share / of.microbatches as f64 };
         let _ = writeln!(out, "per_device_batch_size={share}");
     }
-    let _ = writeln!(out, "remat_policy={}", if of.recomputes { "full" } else { "minimal" });
+    let is_full = of.recomputes(Recompute::Layers);
+    let _ = writeln!(out, "remat_policy={}", if is_full { "full" } else { "minimal" });
     let networks = "axes that leave a slice or a node: move their part to dcn_*_parallelism";
-    let kept = "`minimal` keeps the results of products, not every value";
-    let more = if of.recomputes { &[networks][..] } else { &[networks, kept][..] };
+    let kept = "`minimal` keeps the results of products, not what this strategy keeps";
+    let is_exact = is_full || of.recomputes(Recompute::AllButProducts);
+    let more = if is_exact { &[networks][..] } else { &[networks, kept][..] };
     Ok(out + &of.remarks(more))
 }
 
+/// The schedules of torchtitan.
+const TITAN_SCHEDULES: [(Schedule, &str); 4] = [
+    (Schedule::GPipe, "GPipe"),
+    (Schedule::OneForwardOneBackward, "1F1B"),
+    (Schedule::ZeroBubbleV, "ZBVZeroBubble"),
+    (Schedule::DualPipeV, "DualPipeV"),
+];
+
 /// Flags of torchtitan.
 pub(super) fn torchtitan(tuned: &Tuned) -> Result<String, String> {
-    let of = Degrees::of(tuned)?;
+    let mut of = Degrees::of(tuned)?;
+    let schedule = of.schedule(&TITAN_SCHEDULES);
     let mut out = HEAD.to_owned();
     let mut flag = |name: &str, value: &str| {
         let _ = writeln!(out, "--{name}={value}");
@@ -198,22 +248,38 @@ pub(super) fn torchtitan(tuned: &Tuned) -> Result<String, String> {
     of.batch.iter().for_each(|batch| flag("training.global_batch_size", &batch.to_string()));
     if let Some(batch) = of.micro_batch() {
         if of.pipeline > 1 {
-            flag("parallelism.pipeline_parallel_schedule", "1F1B");
+            let is_interleaved = of.staging.is_some_and(Staging::names_chunks);
+            let schedule = schedule.map(|of| if is_interleaved { "Interleaved1F1B" } else { of });
+            schedule.iter().for_each(|of| flag("parallelism.pipeline_parallel_schedule", of));
             flag("parallelism.pipeline_parallel_microbatch_size", &batch.to_string());
             flag("training.local_batch_size", &(batch * of.microbatches).to_string());
         } else {
             flag("training.local_batch_size", &batch.to_string());
         }
     }
-    flag("activation_checkpoint.mode", if of.recomputes { "full" } else { "none" });
-    let always = "with tensor parallelism positions are always split between products";
-    let more: &[&str] = if of.tensor > 1 && !of.sequence { &[always] } else { &[] };
-    Ok(out + &of.remarks(more))
+    let mode = match of.recomputes_any() {
+        false => "none",
+        true if of.recomputes(Recompute::Layers) => "full",
+        true => "selective",
+    };
+    flag("activation_checkpoint.mode", mode);
+    if of.tensor > 1 && !of.sequence {
+        of.lacks
+            .push("with tensor parallelism positions are always split between products".to_owned());
+    }
+    if mode == "selective" {
+        of.lacks.push(format!("what `selective` computes again is not just {}", of.recompute));
+    }
+    Ok(out + &of.remarks(&[]))
 }
 
 /// The configuration of `DeepSpeed`, as JSON; what it cannot express is a list in it.
 pub(super) fn deepspeed(tuned: &Tuned) -> Result<String, String> {
     let mut of = Degrees::of(tuned)?;
+    of.schedule(&[(Schedule::OneForwardOneBackward, "")]);
+    if of.staging.is_some_and(Staging::names_chunks) {
+        of.lacks.push("several runs of layers on a stage".to_owned());
+    }
     if of.pipeline > 1 {
         let stages = of.pipeline;
         of.lacks.push(format!("{stages} stages: PipelineModule(num_stages={stages}), with ZeRO-1"));
@@ -227,8 +293,9 @@ pub(super) fn deepspeed(tuned: &Tuned) -> Result<String, String> {
             of.context
         ));
     }
-    if of.recomputes {
-        of.lacks.push("layers are computed again: deepspeed.checkpointing in the model".to_owned());
+    if of.recomputes_any() {
+        let what = of.recompute;
+        of.lacks.push(format!("{what} computed again: deepspeed.checkpointing in the model"));
     }
     let stage = match (of.sharded, of.pipeline) {
         (1, _) | (_, 2..) => 1,

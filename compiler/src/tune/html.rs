@@ -44,12 +44,11 @@ pub(super) fn html(tuned: &Tuned) -> Result<String, String> {
 }
 
 fn row(rank: usize, of: &Strategy, longest: f64, largest: f64) -> Row {
-    let parts = of.microbatches.map_or_else(String::new, |count| count.to_string());
     let cells = vec![
         Cell::number((rank + 1).to_string(), rank as f64),
-        Cell::text(of.degrees_in_words()),
+        Cell::text(of.in_words()),
         Cell::code(of.mesh.clone()),
-        Cell::text(parts),
+        Cell::text(of.parts_in_words()),
         Cell::text(of.recompute),
         Cell::bar(units::seconds(of.objective_s), of.objective_s, longest),
         Cell::number(units::seconds(of.step_s), of.step_s),

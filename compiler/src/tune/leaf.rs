@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use shardwise_ir::codes;
 
-use super::template::{Candidate, Template};
+use super::candidate::Candidate;
+use super::template::Template;
 use crate::Planned;
 use crate::diagnostics::Findings;
 use crate::driver::plan;
@@ -86,7 +87,10 @@ impl Leaves<'_, '_> {
         });
         // Other meshes of the space have these parts as axes of their own.
         let parts = AxisParts::AsWritten;
-        let options = Options { memory, timeout, effort, parts, ..self.options.clone() };
+        let mut options = Options { memory, timeout, effort, parts, ..self.options.clone() };
+        if candidate.batch.is_some() {
+            options.dims.retain(|dim| !self.template.is_batch(&dim.name));
+        }
         let text = self.template.text(candidate);
         plan(self.template.name, &text, &options).map_err(|findings| refusal(&findings))
     }

@@ -8,6 +8,9 @@ use crate::planned::parallelism::Role;
 pub(super) fn csv(tuned: &Tuned) -> String {
     let head = ["rank", "mesh"].into_iter().chain(ROLES.map(Role::name)).chain([
         "microbatches",
+        "schedule",
+        "chunks",
+        "batch",
         "recompute",
         "objective_s",
         "lower_bound_s",
@@ -27,7 +30,12 @@ pub(super) fn csv(tuned: &Tuned) -> String {
 fn row(rank: usize, strategy: &Strategy) -> Vec<String> {
     let mut cells = vec![rank.to_string(), strategy.mesh.clone()];
     cells.extend(ROLES.map(|role| strategy.degree(role.name()).to_string()));
-    cells.push(strategy.microbatches.map_or_else(String::new, |count| count.to_string()));
+    let number = |of: Option<u64>| of.map_or_else(String::new, |count| count.to_string());
+    cells.push(number(strategy.microbatches));
+    let pipeline = strategy.pipeline;
+    cells.push(pipeline.map_or_else(String::new, |of| of.schedule.name().to_owned()));
+    cells.push(number(pipeline.map(|of| of.chunks)));
+    cells.push(number(strategy.batch));
     cells.push(strategy.recompute.to_owned());
     let numbers = [
         strategy.objective_s,

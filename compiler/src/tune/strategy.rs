@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde::Serialize;
 
-use super::template::Candidate;
+use super::candidate::{Candidate, Recompute, Staging};
 use crate::Planned;
 use crate::planned::parallelism::{AxisRoles, Role};
 use crate::sweep::AxisTime;
@@ -40,6 +40,10 @@ pub struct Strategy {
     pub mesh: String,
     /// Microbatches, where the program has gradients.
     pub microbatches: Option<u64>,
+    /// The pipeline's schedule, and its runs of layers on a stage.
+    pub pipeline: Option<Staging>,
+    /// The size of the batch, where several are compared.
+    pub batch: Option<u64>,
     /// What is computed again for gradients: `layers`, `none`, or `as written`.
     pub recompute: &'static str,
     /// Seconds that the search minimizes.
@@ -56,6 +60,8 @@ pub struct Strategy {
     pub bubble_s: f64,
     /// Busy seconds of each axis.
     pub axes: Vec<AxisTime>,
+    /// FLOPs of the products of the model in a step, on all chips.
+    pub model_flops: f64,
     /// Model FLOPs utilisation.
     pub mfu: f64,
     /// Tokens a second and chip.
@@ -68,21 +74,35 @@ pub struct Strategy {
     pub bound_by: String,
 }
 
-/// What makes two candidates the same strategy.
-pub(super) type Key = (Vec<Degree>, Option<u64>, &'static str);
+/// What makes two candidates the same strategy: degrees, microbatches, the pipeline, the batch, and
+/// what is computed again.
+pub(super) type Key = (Vec<Degree>, Option<u64>, Option<Staging>, Option<u64>, &'static str);
 
 impl Strategy {
     pub(super) fn new(candidate: &Candidate, planned: &Planned) -> Self {
+        let mesh: Vec<&str> = candidate.shape.axes.iter().map(|axis| axis.text.as_str()).collect();
+        Self {
+            microbatches: candidate.microbatches,
+            pipeline: candidate.staging,
+            batch: candidate.batch,
+            recompute: candidate.recompute.name(),
+            ..Self::as_written(mesh.join(", "), planned)
+        }
+    }
+
+    /// The strategy of a program as it is written.
+    pub(super) fn as_written(mesh: String, planned: &Planned) -> Self {
         let (program, report) = (&planned.plan.program, &planned.report);
         let metrics = planned.metrics();
         let axes = program.mesh.axes.iter().zip(&report.axis_s);
-        let mesh: Vec<&str> = candidate.shape.axes.iter().map(|axis| axis.text.as_str()).collect();
         Self {
             degrees: degrees(planned),
             axes_roles: acting(planned),
-            mesh: mesh.join(", "),
-            microbatches: candidate.microbatches,
-            recompute: candidate.recompute.name(),
+            mesh,
+            microbatches: None,
+            pipeline: None,
+            batch: None,
+            recompute: Recompute::AsWritten.name(),
             objective_s: planned.objective_s(report),
             lower_bound_s: planned.lower_bound_s(),
             step_s: metrics.step_s,
@@ -96,6 +116,7 @@ impl Strategy {
                     busy_s,
                 })
                 .collect(),
+            model_flops: metrics.model_flops,
             mfu: metrics.mfu,
             tokens_per_s_and_chip: metrics.tokens.as_ref().map(|tokens| tokens.per_s_and_chip),
             price_of_million: metrics.tokens.and_then(|tokens| tokens.price_of_million),
@@ -110,31 +131,50 @@ impl Strategy {
     }
 
     pub(super) fn key(&self) -> Key {
-        (self.degrees.clone(), self.microbatches, self.recompute)
+        (self.degrees.clone(), self.microbatches, self.pipeline, self.batch, self.recompute)
     }
 
-    /// `DP64 FSDP64 TP8`.
-    pub(super) fn degrees_in_words(&self) -> String {
-        if self.degrees.is_empty() {
-            return "-".to_owned();
-        }
-        let words = self.degrees.iter().map(|of| format!("{}{}", of.role, of.ways));
-        words.collect::<Vec<_>>().join(" ")
+    /// What strategies are compared by: seconds, for an element where batches differ.
+    pub(super) fn rank(&self) -> f64 {
+        self.objective_s / self.elements()
+    }
+
+    /// Nothing of this candidate has a lower rank.
+    pub(super) fn rank_bound(&self) -> f64 {
+        self.lower_bound_s / self.elements()
+    }
+
+    fn elements(&self) -> f64 {
+        self.batch.map_or(1.0, |batch| batch as f64)
+    }
+
+    /// `8`, or `8 1f1b x2`: microbatches, and the pipeline that they pass.
+    pub(super) fn parts_in_words(&self) -> String {
+        let count = self.microbatches.map(|count| count.to_string());
+        let pipeline = self.pipeline.map(Staging::in_words);
+        count.into_iter().chain(pipeline).collect::<Vec<_>>().join(" ")
+    }
+
+    /// `DP64 FSDP64 TP8`, with the batch where several are compared.
+    pub(super) fn in_words(&self) -> String {
+        let degrees = self.degrees.iter().map(|of| format!("{}{}", of.role, of.ways));
+        let batch = self.batch.map(|size| format!("batch {size}"));
+        let words: Vec<String> = degrees.chain(batch).collect();
+        if words.is_empty() { "-".to_owned() } else { words.join(" ") }
     }
 
     /// The better first: by the objective, then by the scheduled step, then by memory.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
-        self.objective_s
-            .total_cmp(&other.objective_s)
+        self.rank()
+            .total_cmp(&other.rank())
             .then(self.step_s.total_cmp(&other.step_s))
             .then(self.peak_bytes.total_cmp(&other.peak_bytes))
     }
 
     /// Whether it takes less of one of time and memory, and no more of the other.
     pub(super) fn dominates(&self, other: &Self) -> bool {
-        let (time, memory) =
-            (self.objective_s <= other.objective_s, self.peak_bytes <= other.peak_bytes);
-        let differs = self.objective_s < other.objective_s || self.peak_bytes < other.peak_bytes;
+        let (time, memory) = (self.rank() <= other.rank(), self.peak_bytes <= other.peak_bytes);
+        let differs = self.rank() < other.rank() || self.peak_bytes < other.peak_bytes;
         time && memory && differs
     }
 }

@@ -57,9 +57,9 @@ fn rows(tuned: &Tuned) -> Vec<[String; 10]> {
 pub(super) fn cells(rank: usize, strategy: &Strategy) -> [String; 10] {
     [
         rank.to_string(),
-        strategy.degrees_in_words(),
+        strategy.in_words(),
         strategy.mesh.clone(),
-        strategy.microbatches.map_or_else(String::new, |count| count.to_string()),
+        strategy.parts_in_words(),
         strategy.recompute.to_owned(),
         units::seconds(strategy.objective_s),
         units::seconds(strategy.step_s),
@@ -73,6 +73,7 @@ pub(super) fn cells(rank: usize, strategy: &Strategy) -> [String; 10] {
 pub(super) fn remarks(tuned: &Tuned) -> String {
     let mut out = proof(tuned) + "\n" + &space(tuned) + "\n";
     out.extend(margin(tuned).map(|line| line + "\n"));
+    out.extend(tuned.against.iter().map(|other| other.in_words(tuned) + "\n"));
     out.extend(front(tuned).map(|line| line + "\n"));
     out
 }
@@ -80,12 +81,13 @@ pub(super) fn remarks(tuned: &Tuned) -> String {
 fn proof(tuned: &Tuned) -> String {
     let best = &tuned.strategies[0];
     let gap = 100.0 * tuned.gap();
+    let each = if best.batch.is_some() { " for an element of the batch" } else { "" };
     let bound = if gap < 0.05 {
-        "nothing in this space takes less than the first".to_owned()
+        format!("nothing in this space takes less{each} than the first")
     } else {
         format!(
-            "nothing in this space takes less than {}; the first is within {gap:.1}% of that",
-            units::seconds(tuned.lower_bound_s)
+            "nothing in this space takes less{each} than {}; the first is within {gap:.1}% of that",
+            units::seconds(tuned.lower_bound_s / best.batch.unwrap_or(1) as f64)
         )
     };
     format!(
@@ -109,6 +111,9 @@ fn space(tuned: &Tuned) -> String {
     if space.over_memory > 0 {
         let _ = write!(text, ", {} over memory", space.over_memory);
     }
+    if space.over_latency > 0 {
+        let _ = write!(text, ", {} too slow", space.over_latency);
+    }
     if space.left > 0 {
         let when = if space.stopped { "it was stopped" } else { "the time was over" };
         let _ = write!(text, ", {} left when {when}", space.left);
@@ -123,21 +128,24 @@ fn space(tuned: &Tuned) -> String {
 /// Why the first wins over the second: the part of its time with the largest difference.
 fn margin(tuned: &Tuned) -> Option<String> {
     let [first, second, ..] = &tuned.strategies[..] else { return None };
-    let parts = [
-        ("compute", first.compute_s, second.compute_s),
-        ("communication", first.comm_s, second.comm_s),
-        ("bubble", first.bubble_s, second.bubble_s),
-    ];
-    let (what, own, other) =
-        parts.into_iter().max_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)))?;
-    if other <= own {
-        return Some("the second takes as long".to_owned());
+    match largest_difference(first, second) {
+        Some(part) => Some(format!("the first wins over the second by its {part}")),
+        None => Some("the second takes as long".to_owned()),
     }
-    Some(format!(
-        "the first wins over the second by its {what}: {} against {}",
-        units::seconds(own),
-        units::seconds(other)
-    ))
+}
+
+/// `communication: 1.5 ms against 2 ms`: the part of the time in which the first one takes less
+/// than the other by most.
+pub(super) fn largest_difference(first: &Strategy, other: &Strategy) -> Option<String> {
+    let parts = [
+        ("compute", first.compute_s, other.compute_s),
+        ("communication", first.comm_s, other.comm_s),
+        ("bubble", first.bubble_s, other.bubble_s),
+    ];
+    let (what, less, more) =
+        parts.into_iter().max_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)))?;
+    (less < more)
+        .then(|| format!("{what}: {} against {}", units::seconds(less), units::seconds(more)))
 }
 
 /// What less memory costs, of the plans found.
@@ -145,7 +153,10 @@ fn front(tuned: &Tuned) -> Option<String> {
     let points: Vec<String> = tuned
         .pareto
         .iter()
-        .map(|of| format!("{} in {}", units::seconds(of.objective_s), units::bytes(of.peak_bytes)))
+        .map(|of| {
+            let batch = of.batch.map_or_else(String::new, |size| format!(" for a batch of {size}"));
+            format!("{}{batch} in {}", units::seconds(of.objective_s), units::bytes(of.peak_bytes))
+        })
         .collect();
     (points.len() > 1).then(|| format!("time against memory: {}", points.join(", ")))
 }

@@ -15,42 +15,12 @@ use shardwise_ir::hardware::Hardware;
 use shardwise_ir::program::Program;
 
 use super::axis_words::{segments, words_in};
+use super::candidate::{Candidate, Recompute, Staging};
 use super::machine::{MeshAxis, Shape};
 use super::{Refused, Request};
 use crate::diagnostics::Findings;
 use crate::driver::check;
 use crate::options::{Options, Rates};
-
-/// What is computed again for gradients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Recompute {
-    /// What the program says.
-    AsWritten,
-    /// Nothing.
-    Nothing,
-    /// Every layer.
-    Layers,
-}
-
-impl Recompute {
-    /// As tables print it.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::AsWritten => "as written",
-            Self::Nothing => "none",
-            Self::Layers => "layers",
-        }
-    }
-}
-
-/// A point of the space.
-#[derive(Clone, Debug)]
-pub(super) struct Candidate {
-    pub(super) shape: Shape,
-    /// Microbatches of the gradient, or of the pipeline.
-    pub(super) microbatches: Option<u64>,
-    pub(super) recompute: Recompute,
-}
 
 /// A program to be written with other meshes.
 pub(super) struct Template<'s> {
@@ -99,9 +69,8 @@ impl<'s> Template<'s> {
 
     /// The hardware of all candidates.
     pub(super) fn hardware(&self) -> Result<Hardware, Refused> {
-        let recompute = self.recomputations()[0];
-        let shape = Shape::of_one_device(&self.named_axes);
-        let text = self.text(&Candidate { shape, microbatches: None, recompute });
+        let alone = Candidate::alone(&self.named_axes, Recompute::AsWritten);
+        let text = self.text(&alone);
         let checked = check(self.name, &text, self.options);
         match checked.program {
             Some(program) => Ok(program.hardware.clone()),
@@ -134,10 +103,14 @@ impl<'s> Template<'s> {
     /// The candidates on these shapes.
     pub(super) fn candidates(&self, shapes: &[Shape], request: &Request) -> Vec<Candidate> {
         let mut all = Vec::new();
+        let (batches, recomputations) = (request.batches(), self.recomputations(request));
         for shape in shapes.iter().filter(|shape| shape.stages == 1 || self.can_be_staged()) {
-            for &recompute in &self.recomputations() {
-                for microbatches in self.microbatches(shape, request) {
-                    all.push(Candidate { shape: shape.clone(), microbatches, recompute });
+            for staging in stagings(shape, request) {
+                for (batch, recompute) in pairs(&batches, &recomputations) {
+                    for microbatches in self.microbatches(shape, staging, request) {
+                        let shape = shape.clone();
+                        all.push(Candidate { shape, microbatches, recompute, staging, batch });
+                    }
                 }
             }
         }
@@ -162,10 +135,16 @@ impl<'s> Template<'s> {
         }
     }
 
-    fn microbatches(&self, shape: &Shape, request: &Request) -> Vec<Option<u64>> {
-        if shape.stages > 1 {
-            let enough = |count: &&u64| **count >= shape.stages;
-            return request.microbatches.iter().filter(enough).map(|&count| Some(count)).collect();
+    fn microbatches(
+        &self,
+        shape: &Shape,
+        staging: Option<Staging>,
+        request: &Request,
+    ) -> Vec<Option<u64>> {
+        if let Some(staging) = staging {
+            let fitting = request.microbatches.iter();
+            let fitting = fitting.filter(|count| staging.takes(**count, shape.stages));
+            return fitting.map(|&count| Some(count)).collect();
         }
         let pinned = |backward: &Backward| backward.microbatches.is_some() && !self.free;
         match self.backward() {
@@ -176,14 +155,14 @@ impl<'s> Template<'s> {
         }
     }
 
-    fn recomputations(&self) -> Vec<Recompute> {
+    fn recomputations(&self, request: &Request) -> Vec<Recompute> {
         let is_written =
             self.statements().any(|statement| matches!(statement, Statement::Checkpoint { .. }));
         let has_layers = self.layers().next().is_some();
         if is_written && !self.free || self.backward().is_none() || !has_layers {
             vec![Recompute::AsWritten]
         } else {
-            vec![Recompute::Nothing, Recompute::Layers]
+            request.recompute.clone()
         }
     }
 
@@ -195,7 +174,7 @@ impl<'s> Template<'s> {
     }
 
     fn has_pipeline(&self) -> bool {
-        self.statements().any(|statement| matches!(statement, Statement::Pipeline(_)))
+        !self.free && self.statements().any(|of| matches!(of, Statement::Pipeline(_)))
     }
 
     /// Whether the layers can be stages: one block, and gradients that no option splits already.
@@ -206,20 +185,31 @@ impl<'s> Template<'s> {
 
     /// The outermost blocks of layers: their first statement and their end.
     fn layers(&self) -> impl Iterator<Item = (Span, Span)> {
+        let is_layers = |of: &Statement| matches!(of, Statement::Repeat(of) if of.count.is_some());
+        self.blocks(is_layers)
+    }
+
+    /// The pipelines of the program, where they are to be released.
+    fn released_pipelines(&self) -> impl Iterator<Item = (Span, Span)> {
+        let free = self.free;
+        self.blocks(move |of| free && matches!(of, Statement::Pipeline(_)))
+    }
+
+    /// The blocks of a kind that are in no other of it: their first statement and their end.
+    fn blocks(&self, is_one: impl Fn(&Statement) -> bool) -> impl Iterator<Item = (Span, Span)> {
         let mut open: Vec<(Span, bool)> = Vec::new();
         let mut found = Vec::new();
         for statement in &self.file.statements {
             match &statement.node {
-                Statement::Repeat(of) => open.push((statement.span, of.count.is_some())),
-                Statement::Microbatches(_) | Statement::Pipeline(_) => {
-                    open.push((statement.span, false));
-                }
+                of @ (Statement::Repeat(_)
+                | Statement::Microbatches(_)
+                | Statement::Pipeline(_)) => open.push((statement.span, is_one(of))),
                 Statement::Close => {
                     let begun = open.pop();
-                    let is_outermost = open.iter().all(|(_, is_layers)| !is_layers);
+                    let is_outermost = open.iter().all(|(_, is_one)| !is_one);
                     found.extend(
                         begun
-                            .filter(|(_, is_layers)| *is_layers && is_outermost)
+                            .filter(|(_, is_one)| *is_one && is_outermost)
                             .map(|(begin, _)| (begin, statement.span)),
                     );
                 }
@@ -243,6 +233,16 @@ impl<'s> Template<'s> {
         of_inputs.find(|dim| !of_params.contains(dim)).map(str::to_owned)
     }
 
+    /// Whether this dimension is the batch.
+    pub(super) fn is_batch(&self, dim: &str) -> bool {
+        self.batch.as_deref() == Some(dim)
+    }
+
+    /// Whether there is a batch to vary.
+    pub(super) fn has_batch(&self) -> bool {
+        self.batch.is_some()
+    }
+
     /// The size of the batch in a program of this template.
     pub(super) fn batch_of(&self, program: &Program) -> Option<u64> {
         let own = self.options.dims.iter().map(|dim| (&dim.name, dim.size));
@@ -259,7 +259,8 @@ impl<'s> Template<'s> {
         });
         let declared: Vec<String> = declared.flatten().collect();
         let mut words = Vec::new();
-        for statement in self.statements() {
+        let is_released = |of: &&Statement| self.free && matches!(of, Statement::Pipeline(_));
+        for statement in self.statements().filter(|statement| !is_released(statement)) {
             words_in(&self.released(statement), &mut words);
         }
         let is_named = |axis: &&String| {
@@ -277,14 +278,19 @@ impl<'s> Template<'s> {
                 edits.push((statement.span, text));
             }
         }
+        edits.extend(
+            self.released_pipelines()
+                .flat_map(|(begin, end)| [begin, end])
+                .map(|span| (span, String::new())),
+        );
         let before = |span: Span| Span::new(span.start, span.start);
         let after = |span: Span| Span::new(span.end, span.end);
         for (begin, end) in self.layers() {
-            if candidate.recompute == Recompute::Layers {
-                edits.push((before(end), "checkpoint\n".to_owned()));
+            if let Some(statement) = candidate.recompute.statement() {
+                edits.push((before(end), format!("{statement}\n")));
             }
-            if candidate.shape.stages > 1 {
-                edits.push((before(begin), self.pipeline(candidate) + "\n"));
+            if let Some(staging) = candidate.staging {
+                edits.push((before(begin), self.pipeline(candidate, staging) + "\n"));
                 edits.push((after(end), "\n}".to_owned()));
             }
         }
@@ -345,17 +351,18 @@ impl<'s> Template<'s> {
                 return Some(String::new());
             }
             Statement::Backward(of) => Statement::Backward(self.split(of.clone(), candidate)),
-            Statement::Dim(_) | Statement::Repeat(_) => self.sized(statement),
+            Statement::Dim(_) | Statement::Repeat(_) => self.sized(statement, candidate.batch),
             other => self.released(other),
         };
         (edited != *statement).then(|| print::statement(&edited, self.source))
     }
 
-    /// The statement with the sizes that options give instead.
-    fn sized(&self, statement: &Statement) -> Statement {
+    /// The statement with the sizes that the candidate and options give instead.
+    fn sized(&self, statement: &Statement, batch: Option<u64>) -> Statement {
         let given = |name: &Name| {
-            let dim = self.options.dims.iter().find(|dim| dim.name == name.node)?;
-            Some(number(dim.size))
+            let own = batch.filter(|_| self.is_batch(&name.node));
+            let dim = self.options.dims.iter().find(|dim| dim.name == name.node);
+            own.or(dim.map(|dim| dim.size)).map(number)
         };
         let mut sized = statement.clone();
         match &mut sized {
@@ -386,13 +393,17 @@ impl<'s> Template<'s> {
     }
 
     /// `pipeline P, microbatches=8 of B, schedule=1f1b {`.
-    fn pipeline(&self, candidate: &Candidate) -> String {
+    fn pipeline(&self, candidate: &Candidate, staging: Staging) -> String {
         let word = |text: &str| Spanned::new(text.to_owned(), NOWHERE);
+        let mut options = vec![(word("schedule"), word(staging.schedule.name()))];
+        if staging.names_chunks() {
+            options.push((word("chunks"), word(&staging.chunks.to_string())));
+        }
         let pipeline = Pipeline {
             axis: word(&candidate.shape.axes[0].name),
             microbatches: candidate.microbatches.map(number),
             batch: self.batch.as_deref().map(word),
-            options: vec![(word("schedule"), word("1f1b"))],
+            options,
         };
         print::statement(&Statement::Pipeline(pipeline), self.source)
     }
@@ -429,6 +440,19 @@ impl<'s> Template<'s> {
             layout.unreduced.clear();
         }
     }
+}
+
+/// The pipelines that a shape may have; none where it has no stages.
+fn stagings(shape: &Shape, request: &Request) -> Vec<Option<Staging>> {
+    if shape.stages == 1 {
+        return vec![None];
+    }
+    let all = Staging::all(&request.schedules, &request.chunks);
+    all.into_iter().map(Some).collect()
+}
+
+fn pairs<A: Copy, B: Copy>(left: &[A], right: &[B]) -> Vec<(A, B)> {
+    left.iter().flat_map(|&a| right.iter().map(move |&b| (a, b))).collect()
 }
 
 /// The dimensions of declared values.

@@ -16,3 +16,5 @@ mod plan_markdown;
 mod print_after;
 mod sweep;
 mod tune;
+mod tune_serving;
+mod tune_space;

@@ -1,0 +1,104 @@
+//! What a search answers: the best strategies, or why there is none.
+
+use shardwise_ir::{Diag, codes};
+
+use super::Search;
+use crate::Planned;
+use crate::display::units;
+use crate::tune::{Refused, Space, Strategy, Tuned};
+
+impl Search<'_, '_> {
+    pub(super) fn answer(mut self) -> Result<Tuned, Refused> {
+        let Some((number, planned)) = self.best.take() else { return Err(self.nothing()) };
+        let lower_bound_s = self.seconds(number, self.lower_bound());
+        let distinct = self.distinct();
+        let time_and_memory = distinct.iter().map(|of| (of.objective_s, of.peak_bytes)).collect();
+        let mut pareto: Vec<Strategy> = distinct
+            .iter()
+            .filter(|strategy| !distinct.iter().any(|other| other.dominates(strategy)))
+            .map(|strategy| (*strategy).clone())
+            .collect();
+        pareto.dedup_by_key(|strategy| {
+            (strategy.objective_s.to_bits(), strategy.peak_bytes.to_bits())
+        });
+        let strategies: Vec<Strategy> =
+            distinct.into_iter().take(self.request.best.max(1)).cloned().collect();
+        let illegal_because =
+            self.illegal.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone());
+        Ok(Tuned {
+            schema: "shardwise.tune/1",
+            program: self.template.name.to_owned(),
+            batch: self.batch_of(number, &planned),
+            hardware: planned.plan.program.hardware.name.clone(),
+            chips: self.request.chips,
+            objective: self.leaves.options.objective.name(),
+            lower_bound_s: lower_bound_s.min(strategies[0].objective_s),
+            time_and_memory,
+            against: Vec::new(),
+            strategies,
+            pareto,
+            winner: self.template.text(&self.candidates[number]),
+            plan: planned.to_string(),
+            space: Space { illegal_because, ..self.space },
+        })
+    }
+
+    /// Why no candidate has a plan.
+    fn nothing(&self) -> Refused {
+        let left = self.space.left;
+        if left > 0 {
+            return Refused::Options(format!(
+                "the search ended before any of {left} candidates had a plan; give it more time, \
+                    with a longer --timeout or without one"
+            ));
+        }
+        let chips = self.request.chips;
+        let error = |code, message: String, help: &str| {
+            let diag = Diag::error(code, message, self.template.start(), "this program");
+            Refused::Program(self.template.findings(diag.help(help)))
+        };
+        if self.fastest_s.is_finite() {
+            return self.too_slow();
+        }
+        match (&self.over_memory, self.illegal.iter().max_by_key(|(_, count)| **count)) {
+            (Some((_, reason)), _) => error(
+                codes::budget::NO_ROOM,
+                format!("no strategy on {chips} chips fits: in the smallest, {reason}"),
+                "use more --chips, allow more --microbatches or --axes, or raise --memory to what \
+                    a chip has",
+            ),
+            (None, Some((reason, count))) => error(
+                codes::sharding::NO_LAYOUT,
+                format!(
+                    "none of {} candidates on {chips} chips is legal: {reason} (in {count} of \
+                        them)",
+                    self.space.candidates
+                ),
+                "change what is pinned there, or release everything with --free",
+            ),
+            (None, None) => Refused::Options("there is nothing to plan".to_owned()),
+        }
+    }
+
+    /// The batch of a candidate.
+    fn batch_of(&self, number: usize, planned: &Planned) -> Option<u64> {
+        let own = self.candidates[number].batch;
+        own.or_else(|| self.template.batch_of(&planned.plan.program))
+    }
+
+    /// That nothing is as fast as it has to be.
+    fn too_slow(&self) -> Refused {
+        let longest_s = self.request.latency_s.unwrap_or_default();
+        let over_memory = match self.space.over_memory {
+            0 => String::new(),
+            count => format!("; {count} of {} do not fit", self.space.candidates),
+        };
+        Refused::Options(format!(
+            "no strategy on {} chips takes at most {}: the fastest that was looked at takes {} or \
+                more{over_memory}; raise --latency, use more --chips, or allow a smaller --batch",
+            self.request.chips,
+            units::seconds(longest_s),
+            units::seconds(self.fastest_s),
+        ))
+    }
+}

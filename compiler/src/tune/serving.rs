@@ -1,0 +1,162 @@
+//! Serving on a number of chips: prefill and decode on chips of their own (*apart*), or on the same
+//! (*together*), with how many chips to a replica, how many replicas of each, and which batches.
+//!
+//! Each phase is a program, tuned like any other on replicas of 1, 2, 4, … chips and for each size
+//! of the batch. From these times a deployment follows:
+//!
+//! * apart, `x` replicas of prefill and `y` of decode serve the smaller of what both sustain:
+//!   `x·b_p/t_p` and `y·b_d/(n·t_d)` requests a second, for `n` tokens a request;
+//! * together, a replica spends `t_p/b_p + n·t_d/b_d` seconds on a request. While it prefills for
+//!   others a sequence waits, so that the time between two tokens is `t_d + b_d·t_p/(n·b_p)`.
+//!
+//! Every deployment within the limits on the time to the first token (`t_p`; queues are not
+//! counted) and between tokens is compared, by requests a second on all chips. The same formulas
+//! with the lower bounds of the times give what no deployment exceeds.
+//!
+//! What is not counted: sending the caches from prefill to decode, which needs as many bytes as the
+//! cache of a prompt; and together, that weights are sharded alike in both phases.
+//!
+//! Alternatives: a simulation of arrivals gives distributions of waiting times, but needs a trace of
+//! requests; a closed formula for every phase, as `AIConfigurator` has, needs tables of kernels
+//! where here plans are priced.
+
+mod deployment;
+mod words;
+
+use serde::Serialize;
+
+pub use deployment::{Deployment, Kind, Pool};
+
+use super::curve::doubled;
+use super::{Refused, Report, Request, Strategy, tune};
+use crate::display::Format;
+use crate::options::Options;
+use deployment::Phases;
+
+/// What is served, and within which limits.
+#[derive(Clone, Debug)]
+pub struct Serve {
+    /// The prefill of a batch of prompts: name and text.
+    pub prefill: (String, String),
+    /// A decode step: name and text.
+    pub decode: (String, String),
+    /// Tokens that a request asks for.
+    pub tokens: u64,
+    /// Prompts of a prefill that are tried.
+    pub prompts: Vec<u64>,
+    /// Sequences of a decode step that are tried.
+    pub sequences: Vec<u64>,
+    /// The longest time to the first token, seconds.
+    pub first_s: Option<f64>,
+    /// The longest time between two tokens, seconds.
+    pub next_s: Option<f64>,
+}
+
+/// A phase on a replica of so many chips.
+#[derive(Clone, Debug)]
+struct Point {
+    chips: u64,
+    batch: u64,
+    strategy: Strategy,
+}
+
+/// The best deployments.
+#[derive(Clone, Debug, Serialize)]
+pub struct Served {
+    /// Always `shardwise.tune-serving/1`.
+    pub schema: &'static str,
+    /// Chips.
+    pub chips: u64,
+    /// Tokens that a request asks for.
+    pub tokens: u64,
+    /// Best first: by requests a second, then by fewer chips.
+    pub deployments: Vec<Deployment>,
+    /// No deployment of the space serves more requests a second.
+    pub bound_per_s: f64,
+    /// Deployments compared.
+    pub compared: usize,
+    /// Replicas tuned: sizes and batches of both phases.
+    pub tuned: usize,
+}
+
+/// Finds the best deployments; `request` holds for both phases, its chips are all of them.
+pub fn serve(
+    serve: &Serve,
+    request: &Request,
+    options: &Options,
+    report: Report<'_>,
+) -> Result<Served, Refused> {
+    let of = |phase: &(String, String), batches: &[u64], limit: Option<f64>| {
+        points(phase, batches, &Request { latency_s: limit, ..request.clone() }, options, report)
+    };
+    let prefill = of(&serve.prefill, &serve.prompts, serve.first_s)?;
+    let decode = of(&serve.decode, &serve.sequences, serve.next_s)?;
+    let phases = Phases { chips: request.chips, serve, prefill, decode };
+    let (all, bound_per_s) = (phases.deployments(), phases.bound());
+    if all.is_empty() {
+        return Err(Refused::Options(format!(
+            "no two phases fit onto {} chips together; use more --chips, or raise --ttft or --tpot",
+            request.chips
+        )));
+    }
+    Ok(Served {
+        schema: "shardwise.tune-serving/1",
+        chips: request.chips,
+        tokens: serve.tokens,
+        compared: all.len(),
+        tuned: phases.prefill.len() + phases.decode.len(),
+        deployments: deployment::best(all, request.best),
+        bound_per_s,
+    })
+}
+
+/// A phase on replicas of each size with each batch. A larger batch takes no less time and memory,
+/// so the first that is refused ends those of a size.
+fn points(
+    (name, text): &(String, String),
+    batches: &[u64],
+    request: &Request,
+    options: &Options,
+    report: Report<'_>,
+) -> Result<Vec<Point>, Refused> {
+    let (mut found, mut refusal) = (Vec::new(), None);
+    for chips in doubled(1, request.chips) {
+        for &batch in batches {
+            let one = Request { chips, batches: vec![batch], best: 1, ..request.clone() };
+            match tune(name, text, &one, options, report) {
+                Ok(mut tuned) => {
+                    let mut strategy = tuned.strategies.swap_remove(0);
+                    strategy.lower_bound_s = tuned.lower_bound_s;
+                    found.push(Point { chips, batch, strategy });
+                }
+                Err(refused) => {
+                    refusal = Some(refused);
+                    break;
+                }
+            }
+        }
+    }
+    match refusal {
+        Some(refused) if found.is_empty() => Err(refused),
+        _ => Ok(found),
+    }
+}
+
+impl Served {
+    /// How much more something else could serve, as a share of the best.
+    pub fn gap(&self) -> f64 {
+        let best = self.deployments.first().map_or(0.0, |best| best.requests_per_s);
+        if best > 0.0 { (self.bound_per_s - best).max(0.0) / best } else { 0.0 }
+    }
+}
+
+/// The formats of deployments.
+pub const SERVING_FORMATS: &[Format<Served>] = &[
+    Format { name: "text", about: "A table", write: |served| Ok(words::text(served)) },
+    Format { name: "md", about: "A table in Markdown", write: |of| Ok(words::markdown(of)) },
+    Format {
+        name: "json",
+        about: "JSON, `shardwise.tune-serving/1`",
+        write: |served| Ok(serde_json::to_string_pretty(served).unwrap_or_default() + "\n"),
+    },
+];

@@ -1,0 +1,68 @@
+//! Deployments for people.
+
+use super::{Deployment, Kind, Pool, Served};
+use crate::display::units;
+use crate::display::units::counted;
+use crate::tune::table;
+
+/// The heads of the columns.
+const HEADS: [&str; 8] =
+    ["", "phases", "prefill", "decode", "requests/s", "tokens/s/chip", "first token", "next token"];
+
+pub(super) fn text(served: &Served) -> String {
+    table::lines(&HEADS, &rows(served), &[1, 2, 3]) + "\n" + &remarks(served)
+}
+
+pub(super) fn markdown(served: &Served) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let head = line(&HEADS.map(str::to_owned));
+    let rule = "| ---: | --- | --- | --- | ---: | ---: | ---: | ---: |\n";
+    let rows: String = rows(served).iter().map(|row| line(row)).collect();
+    format!("{head}{rule}{rows}\n{}", remarks(served))
+}
+
+fn rows(served: &Served) -> Vec<[String; 8]> {
+    served.deployments.iter().enumerate().map(|(i, of)| row(i + 1, of)).collect()
+}
+
+fn row(rank: usize, of: &Deployment) -> [String; 8] {
+    let kind = match of.kind {
+        Kind::Apart => "apart",
+        Kind::Together => "together",
+    };
+    [
+        rank.to_string(),
+        kind.to_owned(),
+        pool(&of.prefill),
+        pool(&of.decode),
+        units::count(of.requests_per_s),
+        units::count(of.tokens_per_s_and_chip),
+        units::seconds(of.first_s),
+        units::seconds(of.next_s),
+    ]
+}
+
+/// `6 x 8: TP8 batch 64`.
+fn pool(of: &Pool) -> String {
+    format!("{} x {}: {}", of.replicas, of.chips, of.strategy.in_words())
+}
+
+fn remarks(served: &Served) -> String {
+    let gap = 100.0 * served.gap();
+    let bound = if gap < 0.05 {
+        "no deployment in this space serves more than the first".to_owned()
+    } else {
+        format!(
+            "no deployment in this space serves more than {} requests a second; the first is \
+                within {gap:.1}% of that",
+            units::count(served.bound_per_s)
+        )
+    };
+    format!(
+        "{bound} (requests of {} on {} chips)\n{} of {} compared\n",
+        counted(served.tokens, "token"),
+        served.chips,
+        counted(served.compared as u64, "deployment"),
+        counted(served.tuned as u64, "replica")
+    )
+}

@@ -1,0 +1,161 @@
+//! `tune`: schedules, chunks, recomputation and batches are part of the space; a step may have a
+//! longest time; strategies written by hand are placed among those found.
+
+use shardwise::tune::{FORMATS, Recompute, Refused, Request, Tuned, curve, tune};
+use shardwise::{Options, Schedule, plan};
+
+/// Layers with products that a checkpoint may keep.
+const LAYERS: &str = "hardware h100\ndim B=512, D=1024, F=4096\ninput x[B, D], dy[B, D]\n\
+    repeat L=8 {\n  carry x\n  param win[D, F], wout[F, D]\n  h = gelu(x *D win)\n\
+    x = x + h *F wout\n}\nbackward from x given dy\n";
+
+const FORWARD: &str = "hardware h100\ndim B=512, D=1024, F=4096\ninput x[B, D]\n\
+    param win[D, F], wout[F, D]\noutput y[B, D] = gelu(x *D win) *F wout\n";
+
+fn tuned(source: &str, request: &Request, options: &Options) -> Tuned {
+    tune("program", source, request, options, &|_| ()).unwrap_or_else(|no| panic!("{no:?}"))
+}
+
+fn limited(bytes: f64) -> Options {
+    Options { memory: Some(bytes), ..Options::default() }
+}
+
+/// A space with everything in it, small enough to plan every candidate.
+fn wide() -> Request {
+    Request {
+        axes: 2,
+        stages: vec![1, 2, 4],
+        microbatches: vec![2, 4],
+        schedules: vec![Schedule::OneForwardOneBackward, Schedule::ZeroBubbleV],
+        chunks: vec![1, 2],
+        recompute: vec![Recompute::Nothing, Recompute::Mlp, Recompute::AllButProducts],
+        batches: vec![256, 512],
+        best: 1,
+        ..Request::of_chips(4)
+    }
+}
+
+#[test]
+fn the_winner_of_a_wide_space_is_that_of_exhaustive_enumeration() {
+    for options in [Options::default(), limited(90e6), limited(75e6)] {
+        let every = Request { exhaustive: true, ..wide() };
+        let (found, every) = (tuned(LAYERS, &wide(), &options), tuned(LAYERS, &every, &options));
+        let (own, other) = (&found.strategies[0], &every.strategies[0]);
+        let rank = |of: &shardwise::tune::Strategy| {
+            of.objective_s / of.batch.expect("batches are compared") as f64
+        };
+        assert!((rank(own) - rank(other)).abs() <= 1e-8 * rank(other), "{own:?} {other:?}");
+        let planned = plan("winner", &found.winner, &options);
+        let planned = planned.unwrap_or_else(|no| panic!("{no}\n{}", found.winner));
+        assert_eq!(planned.report.serial_s.to_bits(), own.objective_s.to_bits());
+        assert_eq!(found.batch, own.batch);
+        assert!(found.lower_bound_s <= own.objective_s);
+        let text = (FORMATS[0].write)(&found).expect("a table");
+        assert!(text.contains("an element of the batch"), "{text}");
+    }
+}
+
+#[test]
+fn every_schedule_and_recomputation_is_written_into_its_program() {
+    for schedule in Schedule::ALL {
+        for recompute in Recompute::CHOICES.into_iter().filter(|of| *of != Recompute::Attention) {
+            let request = Request {
+                stages: vec![2],
+                schedules: vec![schedule],
+                chunks: vec![2],
+                recompute: vec![recompute],
+                batches: Vec::new(),
+                ..wide()
+            };
+            let found = tuned(LAYERS, &request, &Options::default());
+            let name = format!("schedule={}", schedule.name());
+            assert!(found.winner.contains(&name), "{}", found.winner);
+            let chunks = schedule.fixed_chunks().is_none();
+            assert_eq!(found.winner.contains("chunks=2"), chunks, "{}", found.winner);
+            let is_again = recompute != Recompute::Nothing;
+            assert_eq!(found.winner.contains("checkpoint"), is_again, "{}", found.winner);
+            let pipeline = found.strategies[0].pipeline.expect("it is one");
+            assert_eq!(pipeline.schedule, schedule);
+        }
+    }
+}
+
+#[test]
+fn no_step_takes_longer_than_it_may() {
+    let free = tuned(FORWARD, &Request { batches: vec![64, 512], ..wide() }, &Options::default());
+    let best = &free.strategies[0];
+    assert_eq!(best.batch, Some(512), "a large batch takes less for an element");
+    let limit = best.objective_s * 0.99;
+    let request = Request { batches: vec![64, 512], latency_s: Some(limit), ..wide() };
+    let found = tuned(FORWARD, &request, &Options::default());
+    assert!(found.strategies.iter().all(|of| of.objective_s <= limit));
+    assert_eq!(found.strategies[0].batch, Some(64));
+    assert!(found.space.over_latency > 0);
+    let nothing = Request { latency_s: Some(1e-9), ..request };
+    let Err(Refused::Options(text)) =
+        tune("program", FORWARD, &nothing, &Options::default(), &|_| ())
+    else {
+        panic!("nothing is so fast")
+    };
+    assert!(text.contains("at most 1 ns") && text.contains("raise --latency"), "{text}");
+}
+
+#[test]
+fn a_strategy_by_hand_is_placed_among_those_found() {
+    let request = Request { batches: Vec::new(), best: 3, ..wide() };
+    let found = tuned(FORWARD, &request, &Options::default());
+    let by_hand = "hardware h100\nmesh X=4\ndim B=512, D=1024, F=4096\ninput x[B, D_X]\n\
+        param win[D_X, F], wout[F_X, D]\noutput y[B, D] = gelu(x *D win) *F wout\n";
+    let other = by_hand.replace("F=4096", "F=8192");
+    let against = [("best", &found.winner as &str), ("hand", by_hand), ("other", &other)];
+    let against = against.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec();
+    let compared = tuned(FORWARD, &Request { against, ..request.clone() }, &Options::default());
+    let [best, hand, other] = &compared.against[..] else { panic!("three are compared") };
+    assert!(best.excess(&compared).abs() < 1e-9 && best.better(&compared) == 0);
+    assert!(hand.excess(&compared) > 0.0);
+    let planned = plan("hand", by_hand, &Options::default()).expect("it is a program");
+    assert_eq!(planned.report.serial_s.to_bits(), hand.strategy.objective_s.to_bits());
+    let text = (FORMATS[0].write)(&compared).expect("a table");
+    assert!(text.contains("takes") && text.contains("as long as the first"), "{text}");
+    assert!(text.contains("more than the first"), "{text}");
+    assert!(text.contains("they are not the same"), "{text}");
+    assert!(other.strategy.model_flops > hand.strategy.model_flops);
+    let eight = vec![("eight".to_owned(), by_hand.replace("X=4", "X=8"))];
+    let wrong = Request { against: eight, ..request };
+    let refused = tune("program", FORWARD, &wrong, &Options::default(), &|_| ());
+    assert!(matches!(refused, Err(Refused::Options(text)) if text.contains("8 devices")));
+}
+
+#[test]
+fn pictures_are_drawn_of_strategies_and_curves() {
+    let draw = |formats: &str| formats.starts_with("<svg") && formats.contains("time (log)");
+    let request = Request { batches: Vec::new(), ..wide() };
+    let found = tuned(LAYERS, &request, &limited(90e6));
+    let svg = FORMATS.iter().find(|format| format.name == "svg").expect("a format");
+    assert!(draw(&(svg.write)(&found).expect("a picture")));
+    let curve = curve("program", FORWARD, (&request, &[2, 4]), &Options::default(), &|_| ());
+    let Ok(curve) = curve else { panic!("both fit") };
+    let formats = shardwise::tune::CURVE_FORMATS;
+    let svg = formats.iter().find(|format| format.name == "svg").expect("a format");
+    assert!(draw(&(svg.write)(&curve).expect("a picture")));
+}
+
+#[test]
+fn a_pipeline_is_released_with_all_else() {
+    let pinned = LAYERS.replace("repeat", "pipeline Z, microbatches=4 of B {\nrepeat");
+    let pinned = pinned.replace("}\nbackward", "checkpoint\n}\n}\nbackward");
+    let pinned = pinned.replace("dim B", "mesh Z=2, X=2\ndim B").replace("x[B, D]", "x[B_X, D]");
+    let request = Request { batches: Vec::new(), free: true, ..wide() };
+    let released = tuned(&pinned, &request, &Options::default());
+    let free = tuned(LAYERS, &request, &Options::default());
+    assert_eq!(released.strategies, free.strategies);
+    assert_eq!(released.space, free.space);
+}
+
+#[test]
+fn a_program_without_a_batch_has_none_to_vary() {
+    let source = "hardware h100\ndim D=64, F=64\nparam w[D, F], v[F, D]\noutput y[D] = w *F v\n";
+    let source = source.replace("y[D] = w *F v", "z[D] = sum_F(w)");
+    let refused = tune("program", &source, &wide(), &Options::default(), &|_| ());
+    assert!(matches!(refused, Err(Refused::Options(text)) if text.contains("--batch")));
+}
