@@ -4,9 +4,9 @@
 
 is `attention_H(q, k, v, causal, scale=0.088388346)`. The softmax and the scores must be read by
 nothing else, and every statement between the products must be one that `attention` stands for, in
-its order: a scale, a soft cap, masks. What else there is, a bias or a mask of the user's, leaves all
-of it written out. The rule runs when everything is built, since only then it is known what reads
-the scores.
+its order: a scale, a soft cap, masks. What else there is, a bias or a mask of the user's, leaves
+all of it written out. The rule runs when everything is built, since only then it is known what
+reads the scores.
 
 A scale of the queries or keys alone is one of their product. Types may differ: softmaxes are
 computed in f32 between products of bf16, as a kernel for attention does.
@@ -63,15 +63,15 @@ class _Scores:
         """Bounds of how far a key is ahead of its query; 1 is causal."""
         return [mask.bound for mask in self.masks if _has(self.keys, mask.later)]
 
-    def behind(self) -> list[int]:
-        """Bounds of how far a key is behind its query: windows."""
+    def windows(self) -> list[int]:
+        """Bounds of how far a key is before its query."""
         return [mask.bound for mask in self.masks if _has(self.keys, mask.earlier)]
 
     def options(self) -> tuple[Union[int, str], ...]:
         """What follows the operands."""
         found = ["causal"] if self.ahead() else []
-        if self.behind():
-            found.append(f"window={min(self.behind())}")
+        if self.windows():
+            found.append(f"window={min(self.windows())}")
         if self.cap is not None:
             found.append(f"cap={_number(self.cap)}")
         # The scale that is left out is written with six digits.
@@ -220,8 +220,8 @@ def _is_sayable(node: Node, found: _Scores, values: Node) -> bool:
 
 def _are_masks_sayable(found: _Scores, values: Node) -> bool:
     """Whether `attention` masks the same dimensions: that of queries that keys and values lack, or
-    of several the one that is as long as the keys. It has masks of what is ahead from the next place
-    on, and windows of what is behind."""
+    of several the one that is as long as the keys. It has masks of what is ahead from the next
+    place on, and windows of what is before."""
     q, k = found.operands
     rows = [dim for dim in q.dims if not k.has(dim) and not values.has(dim)]
     length = math.prod(key.size for key in found.keys)
@@ -232,6 +232,6 @@ def _are_masks_sayable(found: _Scores, values: Node) -> bool:
     pairs = [[rows[0], found.keys[0]]] * len(found.masks)
     if not all(map(_are_same, pairs, ([it.later, it.earlier] for it in found.masks))):
         return False
-    ahead, behind = found.ahead(), found.behind()
+    ahead, windows = found.ahead(), found.windows()
     is_causal = not ahead or (min(ahead) == 1 and bool(as_long))
-    return is_causal and min(behind, default=1) >= 1
+    return is_causal and min(windows, default=1) >= 1

@@ -98,8 +98,8 @@ class Node:
 
 @dataclass(frozen=True)
 class Array:
-    """A view of a node with the axes of an array in JAX. A node has dimensions that are no axes where
-    elements are keys of random numbers."""
+    """A view of a node with the axes of an array in JAX. Of keys of random numbers a node has a
+    dimension that is no axis."""
 
     node: Node
     axes: tuple[Optional[Dim], ...]

@@ -76,7 +76,7 @@ fn node(bytes: &[u8]) -> Node {
     node
 }
 
-/// The field that Chakra's own reader (`ETFeederNode`) takes a number from; elsewhere it is 0 to it.
+/// The field that Chakra's own reader (`ETFeederNode`) takes a number from; others are 0 to it.
 fn field_of(attribute: &str) -> u64 {
     match attribute {
         "comm_src" | "comm_dst" | "comm_tag" => 7,
