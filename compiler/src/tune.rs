@@ -82,7 +82,7 @@ pub struct Request {
     pub batches: Vec<u64>,
     /// The longest time of a step, seconds, in the terms of the objective.
     pub latency_s: Option<f64>,
-    /// Programs with strategies written by hand, to be compared with those found: names and texts.
+    /// Programs with strategies written by people, compared with those found: names and texts.
     pub against: Vec<(String, String)>,
     /// Whether to release what the program pins: brackets, `checkpoint`, `microbatches=`,
     /// `pipeline`.

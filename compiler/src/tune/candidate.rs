@@ -1,6 +1,6 @@
 //! A point of the space: what a candidate decides, and the words for it.
 
-use serde::{Serialize, Serializer};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 use shardwise_ir::stages::Schedule;
 
 use super::machine::Shape;
@@ -57,17 +57,21 @@ impl Recompute {
 }
 
 /// How microbatches go through stages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Staging {
     /// The order of forward and backward parts.
-    #[serde(serialize_with = "named")]
     pub schedule: Schedule,
     /// Runs of layers on a stage.
     pub chunks: u64,
 }
 
-fn named<S: Serializer>(schedule: &Schedule, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(schedule.name())
+impl Serialize for Staging {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut fields = to.serialize_struct("Staging", 2)?;
+        fields.serialize_field("schedule", self.schedule.name())?;
+        fields.serialize_field("chunks", &self.chunks)?;
+        fields.end()
+    }
 }
 
 impl Staging {

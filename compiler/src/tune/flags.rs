@@ -250,7 +250,9 @@ pub(super) fn torchtitan(tuned: &Tuned) -> Result<String, String> {
         if of.pipeline > 1 {
             let is_interleaved = of.staging.is_some_and(Staging::names_chunks);
             let schedule = schedule.map(|of| if is_interleaved { "Interleaved1F1B" } else { of });
-            schedule.iter().for_each(|of| flag("parallelism.pipeline_parallel_schedule", of));
+            if let Some(schedule) = schedule {
+                flag("parallelism.pipeline_parallel_schedule", schedule);
+            }
             flag("parallelism.pipeline_parallel_microbatch_size", &batch.to_string());
             flag("training.local_batch_size", &(batch * of.microbatches).to_string());
         } else {

@@ -87,9 +87,9 @@ fn draw(area: &Area<'_>, plot: &Plot) -> Drawn {
     Ok(())
 }
 
-/// `1  454 ms, DP8 TP2` right of the frame, while there is room.
+/// `1  454 ms, DP8 TP2` right of the frame, while lines fit beside it.
 fn legend(area: &Area<'_>, number: usize, ((_, seconds), words): &((f64, f64), String)) -> Drawn {
-    let top = chart::TOP + 18 * number as i32;
+    let top = chart::TOP + 18 * i32::try_from(number).unwrap_or(i32::from(u8::MAX));
     if top > Frame::FLOOR {
         return Ok(());
     }

@@ -16,8 +16,8 @@
 //! What is not counted: sending the caches from prefill to decode, which needs as many bytes as the
 //! cache of a prompt; and together, that weights are sharded alike in both phases.
 //!
-//! Alternatives: a simulation of arrivals gives distributions of waiting times, but needs a trace of
-//! requests; a closed formula for every phase, as `AIConfigurator` has, needs tables of kernels
+//! Alternatives: a simulation of arrivals gives distributions of waiting times, but needs a trace
+//! of requests; a closed formula for every phase, as `AIConfigurator` has, needs tables of kernels
 //! where here plans are priced.
 
 mod deployment;
