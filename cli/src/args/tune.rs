@@ -109,7 +109,7 @@ pub(crate) struct TuneArgs {
     /// The longest that a step may take, by the objective: 50ms.
     #[arg(long, value_name = "TIME", value_parser = setting::timeout, help_heading = SPACE)]
     pub(crate) latency: Option<Duration>,
-    /// A program with a strategy written by hand, to be compared with those found.
+    /// A program with a strategy of your own, compared with those found.
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Vec<String>,
     #[command(flatten, next_help_heading = "Serving")]

@@ -14,7 +14,7 @@ const FOLDERS: &[&str] = &["grammar", "ir", "passes", "compiler", "cli", "tests"
 const REPOSITORY: &str = "https://github.com/shardwise/shardwise/blob/main/";
 
 /// Where the folders of people are, which the output of a command may show by mistake.
-const OF_A_MACHINE: &[&str] = &["/root/", "/home/", "/Users/", "site-packages"];
+const OF_A_MACHINE: &[&str] = &["/root/", "/Users/", "site-packages"];
 
 /// The paths that a page names in backticks, and those of its links, from the page's folder.
 fn named(page: &str, text: &str) -> Vec<String> {
