@@ -264,6 +264,12 @@ pub fn tune(
     if candidates.is_empty() {
         return Err(Refused::Options(template.emptied_by(request)));
     }
+    if !request.against.is_empty() && !request.batches.is_empty() {
+        return Err(Refused::Options(
+            "--against compares steps of one batch; leave --batch out, or write its size with --dim"
+                .to_owned(),
+        ));
+    }
     let against = against::planned(request, options)?;
     let of_candidates =
         candidates.iter().map(|of| &of.shape).collect::<indexmap::IndexSet<_>>().len();

@@ -138,7 +138,12 @@ pub(crate) struct TuneArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ServingArgs {
     /// The prefill of the model whose decode step FILE is: how many chips for which of them.
-    #[arg(long, value_name = "FILE", requires = "tokens")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tokens",
+        conflicts_with_all = ["latency", "against", "output"]
+    )]
     pub(crate) prefill: Option<String>,
     /// Tokens that a request asks for.
     #[arg(long, value_name = "NUMBER", requires = "prefill",

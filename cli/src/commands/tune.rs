@@ -114,9 +114,6 @@ const SEQUENCES: [u64; 9] = [1, 4, 8, 16, 32, 64, 128, 256, 512];
 
 /// The phases and their limits.
 fn serving(args: &TuneArgs, decode: (String, String)) -> Result<Serve> {
-    if args.output.is_some() {
-        return Err(Error::usage("-o writes the winner of one program, and --prefill has two"));
-    }
     let prefill = read(args.serving.prefill.as_deref().unwrap_or_default())?;
     let seconds = |of: Option<Duration>| of.map(|of| of.as_secs_f64());
     let given = &args.batch;

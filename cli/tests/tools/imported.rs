@@ -255,15 +255,9 @@ const MISUSES: [(&[&str], &str); 9] = [
 fn mistakes_say_what_is_wrong_and_what_to_do() {
     require(&["python3"]);
     for (function, arguments, expected) in MISTAKES {
-        let output = Command::new(SHARDWISE)
-            .args(["import", "jax", "--strict", &format!("mistakes.py:{function}")])
-            .args(["--args", arguments])
-            .current_dir(folder())
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .output()
-            .expect("shardwise starts");
-        let error = text(&output.stderr);
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{error}");
+        let target = format!("mistakes.py:{function}");
+        let asked = ["jax", "--strict", &target, "--args", arguments];
+        let error = importing::refusal(&folder(), &asked);
         for part in expected.iter().chain(&["SW904", "\n  help: "]) {
             assert!(error.contains(part), "{function}: {error}");
         }
@@ -274,15 +268,7 @@ fn mistakes_say_what_is_wrong_and_what_to_do() {
 fn what_is_no_function_or_option_is_an_error_and_no_program() {
     require(&["python3"]);
     for (arguments, expected) in MISUSES {
-        let output = Command::new(SHARDWISE)
-            .args(["import", "jax"])
-            .args(arguments)
-            .current_dir(folder())
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .output()
-            .expect("shardwise starts");
-        let error = text(&output.stderr);
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{error}");
+        let error = importing::refusal(&folder(), &[&["jax"], arguments].concat());
         assert!(error.contains(expected) && error.contains("help: "), "{arguments:?}: {error}");
     }
 }

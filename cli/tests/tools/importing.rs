@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{blocks, path_with_binary, root, text};
+use crate::common::{SHARDWISE, blocks, path_with_binary, root, text};
 
 /// Imports from `source` what a file has under a name, verifies and exports it; its case for the
 /// scripts that compare.
@@ -28,6 +28,20 @@ pub(crate) fn written(source: &str, scratch: &Path, file: &Path, of: (&str, &str
     let errors = text(&output.stderr);
     assert!(output.status.success(), "{target}: {errors}{}", text(&output.stdout));
     format!("{target}={arguments}")
+}
+
+/// What an import in a folder says, which has to end in an error and no program.
+pub(crate) fn refusal(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(SHARDWISE)
+        .arg("import")
+        .args(arguments)
+        .current_dir(folder)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .expect("shardwise starts");
+    let error = text(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{arguments:?}: {error}");
+    error
 }
 
 /// Compares what was written with where it came from, by a script; `needs` is what to install.

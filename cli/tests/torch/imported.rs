@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::cases::JAX;
-use crate::common::{SHARDWISE, blocks, empty_folder, root, run_page, text};
+use crate::common::{blocks, empty_folder, root, run_page, text};
 use crate::importing;
 
 fn folder() -> PathBuf {
@@ -80,15 +80,9 @@ const MISTAKES: [(&str, &str, &[&str]); 8] = [
 #[test]
 fn mistakes_say_what_is_wrong_and_what_to_do() {
     for (model, arguments, expected) in MISTAKES {
-        let output = Command::new(SHARDWISE)
-            .args(["import", "torch", "--strict", &format!("mistakes.py:{model}")])
-            .args(["--args", arguments])
-            .current_dir(folder())
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .output()
-            .expect("shardwise starts");
-        let error = text(&output.stderr);
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{error}");
+        let target = format!("mistakes.py:{model}");
+        let asked = ["torch", "--strict", &target, "--args", arguments];
+        let error = importing::refusal(&folder(), &asked);
         for part in expected.iter().chain(&["SW904", "\n  help: "]) {
             assert!(error.contains(part), "{model}: {error}");
         }

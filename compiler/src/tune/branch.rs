@@ -83,7 +83,7 @@ pub(super) struct Search<'a, 's> {
     limited: Stage,
     /// The best candidate and its plan.
     best: Option<(usize, Box<Planned>)>,
-    /// The least bound of what was cut.
+    /// The least bound of what was cut, or was not planned fast enough.
     least_cut: f64,
     space: Space,
     illegal: IndexMap<String, usize>,
@@ -398,8 +398,12 @@ impl<'a, 's> Search<'a, 's> {
     fn close_late(&mut self, open: Open, strategy: &Strategy) {
         if open.stage == Stage::Quick {
             self.open.push(Open { bound: strategy.rank_bound(), stage: Stage::Full, ..open });
-        } else {
-            self.over_latency(strategy.objective_s);
+            return;
+        }
+        self.over_latency(strategy.objective_s);
+        // Another plan of it may be fast enough, so its bound holds for the space.
+        if self.request.latency_s.is_some_and(|longest_s| strategy.lower_bound_s <= longest_s) {
+            self.least_cut = self.least_cut.min(strategy.rank_bound());
         }
     }
 

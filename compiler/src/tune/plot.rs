@@ -73,7 +73,7 @@ fn draw(area: &Area<'_>, plot: &Plot) -> Drawn {
     }
     let line: Vec<(f64, f64)> = plot.line.iter().map(|(at, _)| *at).collect();
     area.draw(&PathElement::new(frame.path(&line), PALETTE[0].stroke_width(2)))?;
-    for (number, at) in frame.path(&line).into_iter().enumerate() {
+    for ((number, at), named) in (0..).zip(frame.path(&line)).zip(&plot.line) {
         area.draw(&Circle::new(at, RADIUS, PALETTE[0].filled()))?;
         write(
             area,
@@ -82,14 +82,14 @@ fn draw(area: &Area<'_>, plot: &Plot) -> Drawn {
             13,
             (HPos::Left, VPos::Bottom),
         )?;
-        legend(area, number, &plot.line[number])?;
+        legend(area, number, named)?;
     }
     Ok(())
 }
 
 /// `1  454 ms, DP8 TP2` right of the frame, while lines fit beside it.
-fn legend(area: &Area<'_>, number: usize, ((_, seconds), words): &((f64, f64), String)) -> Drawn {
-    let top = chart::TOP + 18 * i32::try_from(number).unwrap_or(i32::from(u8::MAX));
+fn legend(area: &Area<'_>, number: i32, ((_, seconds), words): &((f64, f64), String)) -> Drawn {
+    let top = chart::TOP + 18 * number;
     if top > Frame::FLOOR {
         return Ok(());
     }

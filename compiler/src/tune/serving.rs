@@ -11,7 +11,7 @@
 //!
 //! Every deployment within the limits on the time to the first token (`t_p`; queues are not
 //! counted) and between tokens is compared, by requests a second on all chips. The same formulas
-//! with the lower bounds of the times give what no deployment exceeds.
+//! with the lower bounds of the times give what no deployment of these replicas exceeds.
 //!
 //! What is not counted: sending the caches from prefill to decode, which needs as many bytes as the
 //! cache of a prompt; and together, that weights are sharded alike in both phases.
@@ -71,7 +71,7 @@ pub struct Served {
     pub tokens: u64,
     /// Best first: by requests a second, then by fewer chips.
     pub deployments: Vec<Deployment>,
-    /// No deployment of the space serves more requests a second.
+    /// No deployment of replicas that have a plan serves more requests a second.
     pub bound_per_s: f64,
     /// Deployments compared.
     pub compared: usize,
@@ -110,8 +110,8 @@ pub fn serve(
     })
 }
 
-/// A phase on replicas of each size with each batch. A larger batch takes no less time and memory,
-/// so the first that is refused ends those of a size.
+/// A phase on replicas of each size with each batch, but those that are refused; the error is that
+/// of the last if all are.
 fn points(
     (name, text): &(String, String),
     batches: &[u64],
@@ -129,10 +129,7 @@ fn points(
                     strategy.lower_bound_s = tuned.lower_bound_s;
                     found.push(Point { chips, batch, strategy });
                 }
-                Err(refused) => {
-                    refusal = Some(refused);
-                    break;
-                }
+                Err(refused) => refusal = Some(refused),
             }
         }
     }

@@ -50,10 +50,10 @@ fn pool(of: &Pool) -> String {
 fn remarks(served: &Served) -> String {
     let gap = 100.0 * served.gap();
     let bound = if gap < 0.05 {
-        "no deployment in this space serves more than the first".to_owned()
+        "no deployment of these replicas serves more than the first".to_owned()
     } else {
         format!(
-            "no deployment in this space serves more than {} requests a second; the first is \
+            "no deployment of these replicas serves more than {} requests a second; the first is \
                 within {gap:.1}% of that",
             units::count(served.bound_per_s)
         )

@@ -104,23 +104,30 @@ fn no_step_takes_longer_than_it_may() {
 fn a_strategy_by_hand_is_placed_among_those_found() {
     let request = Request { batches: Vec::new(), best: 3, ..wide() };
     let found = tuned(FORWARD, &request, &Options::default());
-    let by_hand = "hardware h100\nmesh X=4\ndim B=512, D=1024, F=4096\ninput x[B, D_X]\n\
+    let manual = "hardware h100\nmesh X=4\ndim B=512, D=1024, F=4096\ninput x[B, D_X]\n\
         param win[D_X, F], wout[F_X, D]\noutput y[B, D] = gelu(x *D win) *F wout\n";
-    let other = by_hand.replace("F=4096", "F=8192");
-    let against = [("best", &found.winner as &str), ("hand", by_hand), ("other", &other)];
+    let other = manual.replace("F=4096", "F=8192");
+    let against = [("best", &found.winner as &str), ("hand", manual), ("other", &other)];
     let against = against.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec();
     let compared = tuned(FORWARD, &Request { against, ..request.clone() }, &Options::default());
     let [best, hand, other] = &compared.against[..] else { panic!("three are compared") };
     assert!(best.excess(&compared).abs() < 1e-9 && best.better(&compared) == 0);
     assert!(hand.excess(&compared) > 0.0);
-    let planned = plan("hand", by_hand, &Options::default()).expect("it is a program");
+    let planned = plan("hand", manual, &Options::default()).expect("it is a program");
     assert_eq!(planned.report.serial_s.to_bits(), hand.strategy.objective_s.to_bits());
     let text = (FORMATS[0].write)(&compared).expect("a table");
     assert!(text.contains("takes") && text.contains("as long as the first"), "{text}");
     assert!(text.contains("more than the first"), "{text}");
     assert!(text.contains("they are not the same"), "{text}");
     assert!(other.strategy.model_flops > hand.strategy.model_flops);
-    let eight = vec![("eight".to_owned(), by_hand.replace("X=4", "X=8"))];
+    let sizes = Request {
+        batches: vec![512],
+        against: vec![("manual".to_owned(), manual.to_owned())],
+        ..request.clone()
+    };
+    let refused = tune("program", FORWARD, &sizes, &Options::default(), &|_| ());
+    assert!(matches!(refused, Err(Refused::Options(text)) if text.contains("leave --batch out")));
+    let eight = vec![("eight".to_owned(), manual.replace("X=4", "X=8"))];
     let wrong = Request { against: eight, ..request };
     let refused = tune("program", FORWARD, &wrong, &Options::default(), &|_| ());
     assert!(matches!(refused, Err(Refused::Options(text)) if text.contains("8 devices")));
