@@ -172,8 +172,8 @@ fn plan_with(name: &str, source: &str, options: &Options) -> Result<Planned, Fin
     let refuse = |diags: Vec<Diag>| Findings::new(diags, name, source);
     let attention = attention_site::sites(&program);
     let capacity_bytes = options.capacity(&program);
-    let (plan, reports, origin) = made(program, options).map_err(refuse)?;
-    let Reports { plan: report, textbook, rules_fail } = reports;
+    let (plan, reports, origin) = made_to_fit(program, options, capacity_bytes).map_err(refuse)?;
+    let Reports { plan: mut report, mut textbook, rules_fail } = reports;
     let broken = budget::broken(&plan, &report);
     if !broken.is_empty() {
         return Err(refuse(broken));
@@ -181,6 +181,10 @@ fn plan_with(name: &str, source: &str, options: &Options) -> Result<Planned, Fin
     let mut warnings: Vec<Diag> =
         checked.findings.reports.into_iter().map(|report| report.diag).collect();
     warnings.extend(budget::over_capacity(&plan, &report, capacity_bytes));
+    let share = plan.program.hardware.allocator_share();
+    for report in [&mut report, &mut textbook] {
+        report.add_allocator(share, capacity_bytes);
+    }
     let carried_claim =
         (origin == Origin::Explicit).then(|| claim::read(source, &plan.to_string())).flatten();
     Ok(Planned {
@@ -240,6 +244,30 @@ pub(crate) fn planned_until<'p>(
 
 /// A plan with its costs and its claim of optimality.
 type Made = (ExpandedPlan<'static>, Reports, Origin);
+
+/// The plan of a program; where it does not fit into memory, that of the program without what
+/// frameworks keep because there is room.
+fn made_to_fit(
+    program: Analyzed,
+    options: &Options,
+    capacity_bytes: Option<f64>,
+) -> Result<Made, Vec<Diag>> {
+    let smaller = pipeline::saving_memory(&program);
+    let kept = made(program, options);
+    let fits = match &kept {
+        Ok((_, reports, _)) => {
+            capacity_bytes.is_none_or(|capacity| reports.plan.memory.peak_bytes <= capacity)
+        }
+        Err(diags) => diags.iter().all(|diag| diag.code != codes::budget::NO_ROOM),
+    };
+    match smaller.filter(|_| !fits) {
+        None => kept,
+        Some(smaller) => match (kept, made(smaller.into(), options)) {
+            (Ok(kept), Err(_)) => Ok(kept),
+            (_, again) => again,
+        },
+    }
+}
 
 fn made(program: Analyzed, options: &Options) -> Result<Made, Vec<Diag>> {
     if program.mode == Mode::Explicit {

@@ -98,6 +98,6 @@ impl Options {
 
     /// The memory capacity of a device for `program`; `None` for no limit.
     pub(crate) fn capacity(&self, program: &Program) -> Option<f64> {
-        self.memory.or(program.hardware.hbm_bytes).filter(|bytes| bytes.is_finite())
+        self.memory.or(program.hardware.room_bytes()).filter(|bytes| bytes.is_finite())
     }
 }

@@ -11,7 +11,7 @@ mod size;
 
 use crate::span::{Name, Span, Spanned};
 
-pub use backward::{Backward, Phase, Until};
+pub use backward::{Backward, Keeps, Phase, Until, Weights};
 pub use roles::Role;
 pub use size::{SizeExpr, SizeFactor, SizePart, SizeTerm};
 
@@ -60,7 +60,7 @@ pub enum Statement {
     Backward(Backward),
     /// `phase backward, until=step`: the statements after it belong to that part of a training
     /// step; gradients of parameters are kept so long.
-    Phase(Phase, Option<Until>),
+    Phase(Phase, Keeps),
     /// `repeat L=40 {`, `repeat L reversed {`: the statements up to its `}` run once per layer.
     Repeat(Repeat),
     /// `scan T in C {`: the statements up to its `}` run once per chunk of a dimension.

@@ -21,6 +21,7 @@ pub(crate) enum Mark {
     Limit,
     Phase,
     Until,
+    Weights,
     Code,
     Setting,
     File,
@@ -203,6 +204,11 @@ fn wanted(mark: Mark) -> (&'static str, &'static str) {
             "how long gradients are kept",
             "write `until=step` if they are kept all through the step, or `until=update` if each \
                 is freed when its parameter is updated",
+        ),
+        Mark::Weights => (
+            "what happens to gathered weights",
+            "write `weights=regathered` if they are gathered again going back, `weights=kept` if \
+                they are kept until then, or `weights=chosen` if the search decides",
         ),
         Mark::Limit => (
             "a limit",

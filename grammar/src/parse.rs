@@ -94,6 +94,7 @@ fn mark(rule: Rule) -> Option<Mark> {
         Rule::missing_limit => Mark::Limit,
         Rule::missing_phase => Mark::Phase,
         Rule::missing_until => Mark::Until,
+        Rule::missing_weights => Mark::Weights,
         Rule::missing_code => Mark::Code,
         Rule::missing_setting => Mark::Setting,
         Rule::missing_file => Mark::File,

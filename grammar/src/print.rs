@@ -2,8 +2,8 @@
 
 use crate::ast::{
     Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind,
-    HardwareRef, Layout, Microbatches, Optimizer, Pipeline, Repeat, Role, Scan, Setting, SizeExpr,
-    SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse, Until,
+    HardwareRef, Keeps, Layout, Microbatches, Optimizer, Pipeline, Repeat, Role, Scan, Setting,
+    SizeExpr, SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::scan;
 use crate::span::{Name, Spanned};
@@ -29,7 +29,7 @@ pub fn statement(statement: &Statement, source: &str) -> String {
             format!("allow {}", join(codes.iter().map(|code| code.node.clone())))
         }
         Statement::Backward(directive) => backward(directive, source),
-        Statement::Phase(phase, kept) => format!("phase {}{}", phase.name(), until(*kept)),
+        Statement::Phase(phase, kept) => format!("phase {}{}", phase.name(), keeps(*kept)),
         Statement::Pipeline(of) => pipeline(of, source),
         Statement::Repeat(of) => repeat(of, source),
         Statement::Scan(of) => scan(of),
@@ -274,13 +274,15 @@ fn backward(directive: &Backward, source: &str) -> String {
         .gradients
         .as_ref()
         .map_or(String::new(), |dtype| format!(", gradients={}", dtype.node));
-    let kept = until(directive.until);
+    let kept = keeps(directive.keeps);
     format!("backward from {}{given}{parts}{of}{dtype}{kept}", directive.from.node)
 }
 
-/// `, until=step`.
-fn until(kept: Option<Until>) -> String {
-    kept.map_or(String::new(), |kept| format!(", until={}", kept.name()))
+/// `, until=step, weights=kept`.
+fn keeps(Keeps { until, weights }: Keeps) -> String {
+    let until = until.map_or(String::new(), |until| format!(", until={}", until.name()));
+    let weights = weights.map_or(String::new(), |weights| format!(", weights={}", weights.name()));
+    until + &weights
 }
 
 /// `optimizer adam over X, moments=f32`.

@@ -161,20 +161,24 @@ impl<'a> Printer<'a> {
         let dtype = directive
             .gradients
             .map_or(String::new(), |dtype| format!(", gradients={}", dtype.name()));
-        let until = self.until();
-        format!("backward from {}{given}{cut}{dtype}{until}\n", name(directive.from))
+        let keeps = self.keeps();
+        format!("backward from {}{given}{cut}{dtype}{keeps}\n", name(directive.from))
     }
 
     /// `phase backward`.
     fn phase(self, phase: Phase) -> String {
-        let until = if phase == Phase::Backward { self.until() } else { String::new() };
-        format!("phase {}{until}", phase.name())
+        let keeps = if phase == Phase::Backward { self.keeps() } else { String::new() };
+        format!("phase {}{keeps}", phase.name())
     }
 
-    /// `, until=step`, where it is written.
-    fn until(self) -> String {
-        let until = self.program.gradients_until;
-        until.map_or(String::new(), |until| format!(", until={}", until.name()))
+    /// `, until=step, weights=kept`, where it is written.
+    fn keeps(self) -> String {
+        let Program { gradients_until, gathered_weights, .. } = self.program;
+        let until =
+            gradients_until.map_or(String::new(), |until| format!(", until={}", until.name()));
+        let weights =
+            gathered_weights.map_or(String::new(), |of| format!(", weights={}", of.name()));
+        until + &weights
     }
 
     fn dtype(self, value: ValueId, shown: bool) -> String {

@@ -37,7 +37,7 @@ mod wording;
 use crate::codes::{names, syntax};
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
-use shardwise_grammar::ast::{self, Role, Statement, Until};
+use shardwise_grammar::ast::{self, Role, Statement, Until, Weights};
 use shardwise_grammar::keywords::RESERVED;
 use shardwise_grammar::span::{Name, Span};
 
@@ -136,6 +136,8 @@ struct Resolver<'a> {
     phase: Option<(Phase, Span)>,
     /// How long gradients are kept, where it is written.
     gradients_until: Option<Until>,
+    /// What happens to gathered weights, where it is written.
+    gathered_weights: Option<Weights>,
     /// The updates asked for.
     optimizer: Option<Optimizer>,
     /// Whether gradients were asked for and cannot be derived, which may define any name.
@@ -220,6 +222,7 @@ impl<'a> Resolver<'a> {
             backward: None,
             phase: None,
             gradients_until: None,
+            gathered_weights: None,
             optimizer: None,
             without_gradients: false,
             links: 0,
@@ -253,7 +256,7 @@ impl<'a> Resolver<'a> {
             Statement::Close => self.close(),
             Statement::Hold(tensors) => self.hold(tensors, span),
             Statement::Checkpoint { how, names } => self.checkpoint(how.as_ref(), names, span),
-            Statement::Phase(phase, until) => self.begin_phase(*phase, *until, span),
+            Statement::Phase(phase, keeps) => self.begin_phase(*phase, *keeps, span),
             Statement::Backward(directive) => self.differentiate(directive, span),
             Statement::Optimizer(written) => self.optimize(written, span),
             _ => {}
@@ -442,6 +445,7 @@ impl<'a> Resolver<'a> {
             repeats: self.repeats,
             backward: self.backward,
             gradients_until: self.gradients_until,
+            gathered_weights: self.gathered_weights,
             optimizer: self.optimizer,
             outputs: self.outputs,
             asserts: self.asserts,

@@ -40,6 +40,7 @@ use shardwise_ir::program::{Fusion, KernelPart, Mode, Phase, Program};
 
 use kernels::Kernels;
 pub(crate) use kernels::is_element_wise;
+use recompute::keeps_operands;
 
 /// Two statements that a plan puts into one kernel, and that cannot run as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +79,17 @@ pub fn with_kernels(mut program: Program) -> Result<Program, KernelFault> {
         op.kernel = KernelPart { is_of_experts: op.kernel.is_of_experts, ..part };
     }
     Ok(program)
+}
+
+/// The same program with what products read going back computed again and without copies of logits,
+/// where frameworks keep both.
+pub fn saving_memory(program: &Program) -> Option<Program> {
+    let again = |program: &Program| {
+        let mut again = program.clone();
+        again.hardware.saves_memory = true;
+        with_kernels(again).ok()
+    };
+    keeps_operands(program).then(|| again(program))?
 }
 
 /// The first kernel of a plan that fusion would not make, whether it fuses attention or not.

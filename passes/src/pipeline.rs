@@ -20,7 +20,7 @@ use strum::{EnumMessage, IntoStaticStr, VariantArray};
 use crate::cost::collective::Refinement;
 use crate::cost::liveness::memory;
 use crate::cost::report::{Report, report};
-pub use crate::fusion::{KernelFault, with_kernels};
+pub use crate::fusion::{KernelFault, saving_memory, with_kernels};
 use crate::layouts::composite::ExpandedPlan;
 use crate::propagate::textbook::{self, Infeasible};
 use crate::reshard::tables::Tables;

@@ -5,7 +5,7 @@ mod cases;
 mod left_out;
 mod page;
 
-use shardwise::{Fusion, Options, Rates, Refinement, Strategy, hardware, setting};
+use shardwise::{Fusion, Options, Planned, Rates, Refinement, Strategy, hardware, setting};
 use shardwise_ir::hardware::Hardware;
 use shardwise_ir::plan::Plan;
 use shardwise_passes::report::report;
@@ -14,9 +14,6 @@ pub use cases::{Case, Part, memory_cases, time_cases};
 pub use page::{Line, Prediction, lines, page, table};
 
 use crate::read;
-
-/// Cases of memory whose search under the limit takes a minute: planned without it.
-const SLOW: &[&str] = &["tt-8b-cp1", "tt-8b-cp8"];
 
 /// The plan of a part of a case, and how often it runs.
 pub struct PlannedPart {
@@ -31,7 +28,7 @@ fn machines() -> Vec<Hardware> {
 
 /// The plan of a part. The runs that were measured did fit into memory: plans have no limit, unless
 /// memory itself is predicted.
-fn planned(part: &Part, is_limited: bool) -> Result<Plan, String> {
+fn planned(part: &Part, is_limited: bool) -> Result<Planned, String> {
     let unlimited = Some(f64::INFINITY);
     let options = |memory: Option<f64>| Options {
         strategy: Strategy::Search,
@@ -49,8 +46,8 @@ fn planned(part: &Part, is_limited: bool) -> Result<Plan, String> {
         ..Options::default()
     };
     let limit = if is_limited { None } else { unlimited };
-    let plan = shardwise::plan(&part.program, &part.source(), &options(limit));
-    plan.map(|planned| Plan::clone(&planned.plan)).map_err(|findings| findings.to_string())
+    let planned = shardwise::plan(&part.program, &part.source(), &options(limit));
+    planned.map_err(|findings| findings.to_string())
 }
 
 /// The plans of all parts of a case of times.
@@ -59,8 +56,9 @@ fn planned(part: &Part, is_limited: bool) -> Result<Plan, String> {
 /// If one cannot be planned.
 pub fn plans(case: &Case) -> Vec<PlannedPart> {
     let plan = |part: &Part| {
-        let plan = planned(part, false).unwrap_or_else(|error| panic!("{}: {error}", case.id));
-        PlannedPart { plan, times: part.times }
+        let planned = planned(part, false);
+        let planned = planned.unwrap_or_else(|error| panic!("{}: {error}", case.id));
+        PlannedPart { plan: Plan::clone(&planned.plan), times: part.times }
     };
     case.parts.iter().map(plan).collect()
 }
@@ -78,8 +76,8 @@ pub fn seconds(parts: &[PlannedPart], change: &dyn Fn(&mut Hardware)) -> f64 {
 /// The peak memory of a case, the largest of its parts; the reason where there is no plan.
 pub fn peak_bytes(case: &Case) -> Result<f64, String> {
     let peak = |part: &Part| {
-        let plan = planned(part, !SLOW.contains(&case.id.as_str()))?;
-        Ok(report(&plan.into(), Refinement::default()).memory.peak_bytes)
+        let planned = planned(part, true)?;
+        Ok(planned.report.memory.peak_bytes)
     };
     let peaks: Result<Vec<f64>, String> = case.parts.iter().map(peak).collect();
     Ok(peaks?.into_iter().fold(0.0, f64::max))

@@ -22,6 +22,7 @@ mod importing;
 mod install;
 mod interpreter;
 mod jax;
+mod measuring;
 mod report;
 mod run_sdy;
 mod sarif;

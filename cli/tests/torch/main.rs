@@ -12,6 +12,9 @@ mod common;
 mod imported;
 #[path = "../tools/importing.rs"]
 mod importing;
+mod measured;
+#[path = "../tools/measuring.rs"]
+mod measuring;
 
 use std::process::Command;
 

@@ -237,7 +237,8 @@ pub struct MemoryJson {
 /// The bytes of a kind at the peak.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldJson {
-    /// `parameters`, `state`, `gathered parameters`, `inputs`, `activations` or `gradients`.
+    /// `parameters`, `state`, `gathered parameters`, `inputs`, `activations`, `gradients` or
+    /// `allocator`.
     pub kind: String,
     /// Bytes.
     pub bytes: u64,

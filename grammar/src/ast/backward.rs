@@ -16,8 +16,17 @@ pub struct Backward {
     pub of: Option<Name>,
     /// The dtype of the gradients of parameters, if it is not theirs.
     pub gradients: Option<Name>,
-    /// How long gradients of parameters are kept, if it is written.
+    /// What is kept, and how long.
+    pub keeps: Keeps,
+}
+
+/// What a training step keeps, where it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keeps {
+    /// How long gradients of parameters are kept.
     pub until: Option<Until>,
+    /// What happens to weights that are gathered.
+    pub weights: Option<Weights>,
 }
 
 /// Which part of a training step a statement belongs to.
@@ -36,6 +45,31 @@ impl Phase {
         match self {
             Self::Forward => "forward",
             Self::Backward => "backward",
+        }
+    }
+}
+
+/// What happens to weights of layers that the forward part gathers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weights {
+    /// They are gathered for each layer and microbatch, and again going back.
+    Regathered,
+    /// They are kept until the backward part has read them, however much memory that takes.
+    Kept,
+    /// The search decides.
+    Chosen,
+}
+
+impl Weights {
+    /// Each of them.
+    pub const ALL: [Self; 3] = [Self::Regathered, Self::Kept, Self::Chosen];
+
+    /// As programs write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Regathered => "regathered",
+            Self::Kept => "kept",
+            Self::Chosen => "chosen",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Converts `backward from Loss, microbatches=8` and `phase backward` to the tree.
 
 use super::{Piece, Pieces, Reader, Rule};
-use crate::ast::{Backward, Phase, Statement, Until};
+use crate::ast::{Backward, Keeps, Phase, Statement, Until, Weights};
 
 impl Reader<'_> {
     pub(super) fn backward(self, mut pieces: Pieces<'_>) -> Backward {
@@ -12,7 +12,7 @@ impl Reader<'_> {
             microbatches: None,
             of: None,
             gradients: None,
-            until: None,
+            keeps: Keeps::default(),
         };
         for piece in pieces {
             match piece.as_rule() {
@@ -32,7 +32,7 @@ impl Reader<'_> {
                     backward.gradients =
                         Some(self.first_name(&mut piece.into_inner(), &[Rule::dtype]));
                 }
-                Rule::until => backward.until = until(piece),
+                Rule::keeps => keep(&mut backward.keeps, piece),
                 _ => {}
             }
         }
@@ -41,18 +41,33 @@ impl Reader<'_> {
 }
 
 pub(super) fn phase(pieces: Pieces<'_>) -> Statement {
-    let (mut phase, mut kept) = (Phase::Forward, None);
+    let (mut phase, mut keeps) = (Phase::Forward, Keeps::default());
     for piece in pieces {
         match piece.as_rule() {
             Rule::phase_name if piece.as_str() == Phase::Backward.name() => phase = Phase::Backward,
-            Rule::until => kept = until(piece),
+            Rule::keeps => keep(&mut keeps, piece),
             _ => {}
         }
     }
-    Statement::Phase(phase, kept)
+    Statement::Phase(phase, keeps)
+}
+
+fn keep(keeps: &mut Keeps, piece: Piece<'_>) {
+    for option in piece.into_inner() {
+        match option.as_rule() {
+            Rule::until => keeps.until = until(option),
+            Rule::weights => keeps.weights = weights(option),
+            _ => {}
+        }
+    }
 }
 
 fn until(piece: Piece<'_>) -> Option<Until> {
     let named = piece.into_inner().find(|inner| inner.as_rule() == Rule::until_name)?;
     Until::ALL.into_iter().find(|until| until.name() == named.as_str())
+}
+
+fn weights(piece: Piece<'_>) -> Option<Weights> {
+    let named = piece.into_inner().find(|inner| inner.as_rule() == Rule::weights_name)?;
+    Weights::ALL.into_iter().find(|weights| weights.name() == named.as_str())
 }

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::{Rule, mark, parse};
 use crate::ast::{
-    BinaryOp, Comparison, ExprKind, HardwareRef, Phase, SizeFactor, StateOver, Statement, Subscript,
+    BinaryOp, Comparison, ExprKind, HardwareRef, Keeps, Phase, SizeFactor, StateOver, Statement,
+    Subscript,
 };
 use crate::codes;
 use crate::diag::Diag;
@@ -230,7 +231,7 @@ fn backward_names_what_is_differentiated() {
 #[test]
 fn plans_name_phases_and_kernels() {
     let statements = read("phase backward\nC[I] = gelu(A[I]) in k12\nphase[I] = in in k1\n");
-    assert_eq!(statements[0], Statement::Phase(Phase::Backward, None));
+    assert_eq!(statements[0], Statement::Phase(Phase::Backward, Keeps::default()));
     let kernel = |statement: &Statement| match statement {
         Statement::Define(definition) => definition.kernel.as_ref().map(|kernel| kernel.node),
         _ => None,

@@ -90,6 +90,7 @@ impl<'p> Writer<'p> {
             dims: old.dims.clone(),
             backward: None,
             gradients_until: old.gradients_until,
+            gathered_weights: old.gathered_weights,
             optimizer: None,
         };
         let mut writer = Self {

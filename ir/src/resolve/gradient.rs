@@ -12,7 +12,7 @@ use super::Resolver;
 use crate::Diag;
 use crate::dtype::DType;
 use crate::ids::{OpId, ValueId};
-use crate::program::{Backward, Mode, Phase, Until, Value};
+use crate::program::{Backward, Keeps, Mode, Phase, Value};
 
 impl Resolver<'_> {
     pub(super) fn differentiate(&mut self, directive: &ast::Backward, span: Span) {
@@ -69,7 +69,7 @@ impl Resolver<'_> {
             None => None,
         };
         let gradients = self.gradient_dtype(directive.gradients.as_ref())?;
-        self.gradients_until = directive.until;
+        self.keep(directive.keeps);
         self.backward = Some(Backward {
             from,
             given,
@@ -125,11 +125,17 @@ impl Resolver<'_> {
         None
     }
 
+    /// What the step keeps, where it is written.
+    fn keep(&mut self, keeps: Keeps) {
+        self.gradients_until = keeps.until.or(self.gradients_until);
+        self.gathered_weights = keeps.weights.or(self.gathered_weights);
+    }
+
     /// `phase backward`: what follows belongs to that part, until another such line. Where
     /// gradients are derived, the part that follows `backward from` is the backward one.
-    pub(super) fn begin_phase(&mut self, phase: Phase, until: Option<Until>, span: Span) {
+    pub(super) fn begin_phase(&mut self, phase: Phase, keeps: Keeps, span: Span) {
         self.phase = Some((phase, span));
-        self.gradients_until = until.or(self.gradients_until);
+        self.keep(keeps);
         if let Some(derived) = &self.backward {
             self.error(two_backward_parts(span, derived.span));
         }

@@ -80,6 +80,9 @@ pub struct Hardware {
     /// Whether it is under load for hours, as it is in training: measured rates are then those that
     /// it sustains.
     pub is_training: bool,
+    /// Whether training does without what frameworks hold at measured rates where there is room:
+    /// what is cheap is computed again even if products read it, and losses copy no logits.
+    pub saves_memory: bool,
 }
 
 impl Wraparound {
@@ -122,6 +125,7 @@ impl Hardware {
             is_serving: false,
             reads_prompts: false,
             is_training: false,
+            saves_memory: false,
         }
     }
 
@@ -176,18 +180,31 @@ impl Hardware {
 
     /// What kernels reach: in training, what they sustain for hours; in serving, those of engines.
     pub fn measured_kernels(&self) -> MeasuredRates {
-        if self.is_training {
+        let rates = if self.is_training {
             self.measured.in_training()
         } else if self.is_serving {
             self.measured
         } else {
             self.measured.outside_engines()
-        }
+        };
+        if self.wraparound == Wraparound::Switched { rates } else { rates.of_compiled_programs() }
     }
 
     /// The least seconds of a kernel at measured rates: those in which the host launches it.
     pub fn launch_s(&self) -> f64 {
         self.measured.launch_s.filter(|_| self.reads_prompts).unwrap_or(0.0)
+    }
+
+    /// Bytes of memory that a program has, at measured rates without those that the driver takes.
+    pub fn room_bytes(&self) -> Option<f64> {
+        let context = self.measured.context_bytes.filter(|_| self.rates == Rates::Measured);
+        self.hbm_bytes.map(|memory| memory - context.unwrap_or(0.0))
+    }
+
+    /// The share of what a step allocates that is held beside it.
+    pub fn allocator_share(&self) -> f64 {
+        let is_predicted = self.is_training && self.rates == Rates::Measured;
+        self.measured.allocator.filter(|_| is_predicted).unwrap_or(0.0)
     }
 
     /// What links of `kind` reach, where times are at measured rates.

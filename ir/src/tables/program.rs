@@ -7,7 +7,7 @@
 
 use index_vec::IndexVec;
 use shardwise_grammar::ast::Role;
-pub use shardwise_grammar::ast::{Phase, Until};
+pub use shardwise_grammar::ast::{Keeps, Phase, Until, Weights};
 use shardwise_grammar::span::Span;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
@@ -408,6 +408,9 @@ pub struct Program {
     /// How long gradients of parameters are kept; `None`: the
     /// cost model says.
     pub gradients_until: Option<Until>,
+    /// What happens to weights of layers that the forward part gathers; `None`: the cost model
+    /// says.
+    pub gathered_weights: Option<Weights>,
     /// Updates that are still to be written out.
     pub optimizer: Option<Optimizer>,
     /// Outputs, in order.

@@ -77,6 +77,11 @@ pub struct MeasuredRates {
     /// Bytes that training holds beside each element of logits in fewer than 32 bits: copies in 32
     /// bits.
     pub logit_bytes: Option<f64>,
+    /// Share of what training allocates and frees in a step that is held beside it: workspaces of
+    /// kernels, copies into their layouts, and gaps between blocks.
+    pub allocator: Option<f64>,
+    /// Bytes of memory that the driver and libraries take before a program runs.
+    pub context_bytes: Option<f64>,
     /// Links between chips of a slice or node.
     pub link: LinkFigures,
     /// The data-center network.
@@ -155,6 +160,8 @@ impl LinkFigures {
 const PRODUCT: KernelRates = KernelRates { compute: 0.75, memory: 0.85, fixed_s: 3e-6 };
 const ATTENTION: KernelRates = KernelRates { compute: 0.5, memory: 0.5, fixed_s: 10e-6 };
 const PASS: KernelRates = KernelRates { compute: 1.0, memory: 0.85, fixed_s: 1.6e-6 };
+/// An order of magnitude, and fitted to nothing.
+const COMPILED_FIXED_S: f64 = 1e-6;
 const SUSTAINED: f64 = 0.85;
 /// How many times as long passes take in training as their bytes alone would: best over published
 /// training steps, left out source by source.
@@ -197,6 +204,13 @@ impl MeasuredRates {
             pass_memory: Some(self.pass_memory.unwrap_or(PASS.memory) / PASSES_IN_TRAINING),
             ..*self
         }
+    }
+
+    /// The rates of chips whose programs are compiled as a whole, as those on a torus are: where
+    /// nothing was measured, their products begin sooner than kernels that a host starts.
+    pub(crate) fn of_compiled_programs(&self) -> Self {
+        let product_fixed_s = self.product_fixed_s.or(Some(COMPILED_FIXED_S));
+        Self { product_fixed_s, ..*self }
     }
 
     /// The rates of kernels that no serving engine runs: theirs read scales beside fp8 and fp4.

@@ -30,6 +30,8 @@ pub enum HeldKind {
     Activations,
     /// Results of the backward part.
     Gradients,
+    /// What the allocator and kernels hold beside all of these.
+    Allocator,
 }
 
 impl HeldKind {

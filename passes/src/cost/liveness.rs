@@ -24,6 +24,7 @@
 //! retains are live until the last gradient.
 
 mod live_at;
+mod sweep;
 
 use std::ops::RangeInclusive;
 
@@ -31,7 +32,7 @@ use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::dataflow::{self, Dataflow, Node, NodeIndex};
 use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Phase, Program};
+use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, OpKind, Phase, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Pin;
 use shardwise_ir::unroll::is_loop_exit;
@@ -43,6 +44,7 @@ use crate::layouts::local_shape;
 use crate::training::frameworks::Frameworks;
 
 pub use live_at::{Live, live_at, live_ranges};
+use sweep::{LiveRange, PerLayer};
 
 /// Bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,13 +55,6 @@ pub struct Memory {
     pub peak_bytes: f64,
     /// The step at which the peak is reached, if the plan has steps.
     pub peak_step: Option<usize>,
-}
-
-/// A live range: the first and the last step, both included.
-struct LiveRange {
-    bytes: f64,
-    from: usize,
-    to: usize,
 }
 
 /// A live materialization.
@@ -117,7 +112,7 @@ impl<'p> LiveRanges<'p> {
         when: RangeInclusive<usize>,
         began: Option<RepeatId>,
     ) -> &mut OpenRange {
-        let life = LiveRange { bytes, from: *when.start(), to: *when.end() };
+        let life = LiveRange::new(bytes, when);
         self.ranges[node.index()].insert(OpenRange { life, began, of_all_layers: false })
     }
 
@@ -212,17 +207,29 @@ impl<'p> LiveRanges<'p> {
         }
     }
 
-    /// Keeps the gradient that a step updates a parameter with for all layers and through the whole
-    /// program, where frameworks do.
+    /// Keeps the gradient that a step updates a parameter with for all layers and until the end of
+    /// the program, where frameworks do; one that is all-reduced is in a buffer from the beginning.
     fn keep_gradient(&mut self, step: &Step, number: usize) {
         let program = &self.plan.program;
         let Some(position) = self.frameworks.kept_operand(program, step) else { return };
-        let value = step.operands[position].value;
-        let source = self.dataflow.source(number, position);
-        if let Some(alive) = source.and_then(|node| self.ranges[node.index()].as_mut()) {
-            (alive.life.from, alive.life.to) = (0, self.plan.steps.len().saturating_sub(1));
-            alive.times(pipeline_stages::all_copies(program, value));
+        let copies = pipeline_stages::all_copies(program, step.operands[position].value);
+        let Some(node) = self.dataflow.source(number, position) else { return };
+        let is_buffered = self.is_all_reduced(node);
+        let Some(alive) = &mut self.ranges[node.index()] else { return };
+        alive.life.to = self.plan.steps.len().saturating_sub(1);
+        let layers = program.repeats.outwards(alive.began).last();
+        alive.times(copies);
+        if is_buffered {
+            alive.life.from = 0;
+        } else if let Some(&(first, last)) = layers.and_then(|block| self.steps_of.get(&block)) {
+            alive.life.per_layer = Some(PerLayer::growing(first..=last, copies));
         }
+    }
+
+    fn is_all_reduced(&self, node: NodeIndex) -> bool {
+        let Node::Statement(step) = self.dataflow.graph()[node] else { return false };
+        let StepKind::Collective(collective, _) = &self.plan.steps[step].kind else { return false };
+        matches!(collective.kind, CollectiveKind::AllReduce { .. })
     }
 
     /// Whether a node is an element-wise result of the forward part that the backward part computes
@@ -245,7 +252,7 @@ impl<'p> LiveRanges<'p> {
             || self.takes_windows(node);
         if !in_passing {
             let bytes = local_shape::local_bytes(&self.plan.program, of.value, &of.sharding);
-            let first = || LiveRange { bytes, from: at, to: at };
+            let first = || LiveRange::new(bytes, at..=at);
             self.again.entry(node).or_insert_with(first).to = at;
         }
         self.extend_origins(node, at, place);
@@ -322,7 +329,12 @@ impl<'p> LiveRanges<'p> {
         let again = repeats.outermost(place, alive.began).and_then(|it| self.steps_of.get(&it));
         alive.life.to = alive.life.to.max(again.map_or(at, |steps| steps.1));
         if repeats.are_apart(place, alive.began) {
-            alive.times(pipeline_stages::in_flight_copies(&self.plan.program, value));
+            let copies = pipeline_stages::in_flight_copies(&self.plan.program, value);
+            alive.times(copies);
+            let in_order = self.plan.program.pipeline(place).is_none();
+            alive.life.per_layer = again
+                .filter(|_| in_order)
+                .map(|&(first, last)| PerLayer::shrinking(first..=last, copies));
         }
     }
 
@@ -373,6 +385,18 @@ impl<'p> LiveRanges<'p> {
         self.begin(dataflow::index(number), bytes, from..=to, step.repeat).times(copies);
     }
 
+    /// The step of the peak, its bytes, and the layer during which it is reached.
+    fn peak(&self) -> (Option<usize>, f64, sweep::Layer) {
+        let lives: Vec<&LiveRange> = self
+            .ranges
+            .iter()
+            .flatten()
+            .map(|alive| &alive.life)
+            .chain(self.again.values())
+            .collect();
+        sweep::peak(&lives, self.plan.steps.len())
+    }
+
     /// The nodes that produce a materialization, in order.
     fn nodes(&self, of: &Materialization) -> impl Iterator<Item = NodeIndex> + use<'_, 'p> {
         let declared = self.dataflow.node_of(of.value);
@@ -400,9 +424,7 @@ impl OpenRange {
 /// The memory of a plan.
 pub fn memory(plan: &ExpandedPlan<'_>) -> Memory {
     let (resident_bytes, ranges) = lives(plan, plan.dataflow());
-    let lives = ranges.ranges.iter().flatten().map(|alive| &alive.life);
-    let lives = lives.chain(ranges.again.values());
-    let (peak_step, live) = peak(lives, plan.steps.len());
+    let (peak_step, live, _) = ranges.peak();
     Memory { resident_bytes, peak_bytes: resident_bytes + live, peak_step }
 }
 
@@ -468,22 +490,4 @@ fn stays_during(plan: &Plan, step: &Step, late: &IndexSet<ValueId>) -> Option<Re
     let stays = without_batch
         && (pipeline_stages::by_microbatch(program, step) || !is_late(program, step, late));
     program.staged_block(step.repeat).filter(|_| stays)
-}
-
-/// The step of the peak and its bytes: a sweep over the ends of the live ranges.
-fn peak<'l>(lives: impl Iterator<Item = &'l LiveRange>, steps: usize) -> (Option<usize>, f64) {
-    let mut change = vec![0.0; steps + 2];
-    for life in lives {
-        change[life.from] += life.bytes;
-        change[life.to + 1] -= life.bytes;
-    }
-    let mut live = 0.0;
-    let mut best = (None, 0.0);
-    for (step, delta) in change.iter().enumerate().take(steps.max(1)) {
-        live += delta;
-        if live > best.1 {
-            best = ((step < steps).then_some(step), live);
-        }
-    }
-    best
 }

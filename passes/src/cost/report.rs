@@ -90,6 +90,19 @@ impl Report {
     pub fn links_s(&self) -> f64 {
         self.axis_s.iter().copied().fold(0.0, f64::max)
     }
+
+    /// Adds what the allocator holds beside the peak: a share of all that does not stay on the
+    /// device. It yields to what fits, so that a plan within `capacity` stays within it.
+    pub fn add_allocator(&mut self, share: f64, capacity: Option<f64>) {
+        let Memory { resident_bytes, peak_bytes, .. } = self.memory;
+        let room = capacity.unwrap_or(f64::INFINITY) - peak_bytes;
+        let bytes = (share * (peak_bytes - resident_bytes)).min(room);
+        if bytes > 0.0 {
+            self.memory.peak_bytes += bytes;
+            let place = self.held.partition_point(|&(_, other)| other >= bytes);
+            self.held.insert(place, (HeldKind::Allocator, bytes));
+        }
+    }
 }
 
 /// Prices every step.

@@ -7,6 +7,13 @@
 //!
 //! What a `checkpoint` names is kept, since its author says so.
 //!
+//! Where rates are measured, what products read going back is kept as well: a kernel of its own
+//! would have to write it again before the product reads it, so that frameworks keep it. (`PyTorch`'s
+//! partitioner does not compute again what "is materialized backwards"; autograd keeps operands of
+//! products, and so does Megatron.) A Llama layer then keeps 16.2 values for each token and model
+//! dimension. Where that does not fit into memory, it is computed again (`Hardware::saves_memory`),
+//! as under a memory budget of `PyTorch` or XLA.
+//!
 //! Alternatives: to choose what is kept by a minimum cut, as Inductor does, may keep fewer bytes
 //! where values of several sizes lie on one path; it would decide by whole sizes, before it is
 //! known how values are sharded. To leave the choice to `checkpoint` alone keeps 20.8 values for
@@ -15,7 +22,9 @@
 use index_vec::IndexVec;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
-use shardwise_ir::program::{Op, OpKind, Phase};
+use shardwise_ir::program::{Op, OpKind, Phase, Program};
+use shardwise_ir::rates::Rates;
+use shardwise_ir::rearrange::Rearrange;
 
 use super::implicit::{Implicit, takes_windows};
 use super::kernels::is_element_wise;
@@ -26,15 +35,45 @@ pub(super) fn recomputed(program: &Analyzed, implicit: &Implicit) -> IndexVec<Op
     let mut is_there: IndexVec<ValueId, bool> =
         program.values.iter().map(shardwise_ir::program::Value::is_declared).collect();
     let mut again: IndexVec<OpId, bool> = program.ops.iter().map(|_| false).collect();
+    let keeps_operands = keeps_operands(program);
     let given = |(_, op): &(OpId, &Op)| op.phase == Phase::Forward && !op.is_reshard();
     for (id, op) in program.ops.iter_enumerated().filter(given) {
         let from_there = op.operands.iter().all(|operand| is_there[operand.value]);
-        let is_kept = leaves(program, op.result) || is_named(program, op);
+        let is_kept = leaves(program, op.result)
+            || is_named(program, op)
+            || keeps_operands && is_multiplied_going_back(program, op.result);
         let is_cheap = is_cheap(program, op) || is_implicit(op, implicit);
         again[id] = from_there && is_cheap && !is_kept;
         is_there[op.result] = again[id] || is_read_going_back(program, op.result, implicit);
     }
     again
+}
+
+/// Whether what products read going back is kept: as frameworks do, where there is room.
+pub(crate) fn keeps_operands(program: &Program) -> bool {
+    let hardware = &program.hardware;
+    hardware.rates == Rates::Measured && hardware.is_training && !hardware.saves_memory
+}
+
+/// Whether a product of the backward part reads a value, under this name or another one. Sums of
+/// element-wise products, such as gradients of scales, are no kernels of their own.
+fn is_multiplied_going_back(program: &Analyzed, value: ValueId) -> bool {
+    program.dataflow().uses_of(value).any(|(reader, _)| {
+        let op = &program.ops[reader];
+        op.phase == Phase::Backward && is_matrix_product(program, op)
+            || is_renamed(op) && is_multiplied_going_back(program, op.result)
+    })
+}
+
+/// Whether each operand has a dimension that the other one has not.
+fn is_matrix_product(program: &Program, op: &Op) -> bool {
+    let dims = |operand: usize| &program.values[op.operands[operand].value].dims;
+    let has_own = |one: usize, other: usize| dims(one).iter().any(|dim| !dims(other).contains(dim));
+    op.is_product() && has_own(0, 1) && has_own(1, 0)
+}
+
+fn is_renamed(op: &Op) -> bool {
+    matches!(op.kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)))
 }
 
 /// Whether an operation is computed again at no cost: element by element, or as a reduction or

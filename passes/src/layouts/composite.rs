@@ -165,6 +165,7 @@ pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> ExpandedP
         repeats: IndexVec::new(),
         backward: None,
         gradients_until: program.gradients_until,
+        gathered_weights: program.gathered_weights,
         optimizer: None,
         outputs: Vec::new(),
         asserts: Vec::new(),

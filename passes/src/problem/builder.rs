@@ -1,6 +1,6 @@
 //! Builds a sharding problem from a program, statement by statement.
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
@@ -17,6 +17,7 @@ use crate::reshard::sharding_space::State;
 use crate::reshard::tables::Tables;
 use crate::solver::dreyfus_wagner::Terminal;
 use crate::solver::weight::Weight;
+use crate::training::frameworks::regathered;
 
 /// Reads a program into a problem, where `choices` are the layouts of each operation.
 pub(super) fn build<'a>(
@@ -32,6 +33,7 @@ pub(super) fn build<'a>(
     let mut builder = Builder {
         current: vec![Vec::new(); program.values.len()],
         rematerialized,
+        regathered: regathered(program),
         per_region: IndexMap::default(),
     };
     builder.declared(&mut problem);
@@ -62,11 +64,27 @@ struct Builder<'d> {
     /// Definitions of each value, oldest first.
     current: Vec<Vec<usize>>,
     rematerialized: Rematerialized<'d>,
+    /// Weights that are rematerialised at the end of every region in any case.
+    regathered: IndexSet<ValueId>,
     /// The definitions of rematerialised values.
     per_region: IndexMap<(ValueId, Region), usize, FxBuildHasher>,
 }
 
 impl Builder<'_> {
+    fn is_rematerialized(&self, value: ValueId) -> bool {
+        self.rematerialized.values.is_some_and(|values| values.contains(&value))
+            || self.regathered.contains(&value)
+    }
+
+    /// Where a value is dropped: the request says it for those that it names.
+    fn dropped(&self, value: ValueId) -> Rematerialized<'_> {
+        if self.regathered.contains(&value) {
+            Rematerialized::default()
+        } else {
+            self.rematerialized
+        }
+    }
+
     fn declared(&mut self, problem: &mut Problem<'_>) {
         for (id, value) in problem.program.values.iter_enumerated() {
             if let (true, Some(declared)) = (value.is_declared(), &value.declared_sharding) {
@@ -108,11 +126,9 @@ impl Builder<'_> {
     ) -> usize {
         let definition = problem.definitions.len();
         let block = problem.program.values[value].repeat;
-        let rematerialized =
-            self.rematerialized.values.is_some_and(|values| values.contains(&value));
         let kept_gathered = problem.program.is_shared(value)
             && problem.program.is_microbatched(block)
-            && !rematerialized;
+            && !self.is_rematerialized(value);
         let multiplicity = problem.weighted(block, value, kept_gathered);
         problem.definitions.push(Definition {
             value,
@@ -228,18 +244,12 @@ impl Builder<'_> {
         let each_time =
             problem.program.trip_count_of(op) == problem.program.trip_count(of.repeat, true);
         let once =
-            self.rematerialized.before.is_some() && problem.program.is_shared(value) && !each_time;
-        let region = if once {
-            (op.repeat, true)
-        } else {
-            self.rematerialized.region(problem.program, op_id)
-        };
+            self.dropped(value).before.is_some() && problem.program.is_shared(value) && !each_time;
+        let region = |op: OpId| self.dropped(value).region(problem.program, op);
+        let region_of_op = if once { (op.repeat, true) } else { region(op_id) };
         let definition_of_value = problem.program.dataflow().definition(value);
-        let where_given = definition_of_value
-            .is_some_and(|given| self.rematerialized.region(problem.program, given) == region);
-        let rematerialized =
-            self.rematerialized.values.is_some_and(|values| values.contains(&value))
-                && !where_given;
+        let where_given = definition_of_value.is_some_and(|given| region(given) == region_of_op);
+        let rematerialized = self.is_rematerialized(value) && !where_given;
         let repeats = &problem.program.repeats;
         let microbatches = |place: Option<RepeatId>| repeats.microbatches(place);
         // A parameter gathered in microbatches is not available after them.
@@ -252,7 +262,7 @@ impl Builder<'_> {
             return definition;
         }
         let multiplicity = problem.weighted(op.repeat, value, once);
-        *self.per_region.entry((value, region)).or_insert_with(|| {
+        *self.per_region.entry((value, region_of_op)).or_insert_with(|| {
             let per_use = Definition {
                 demands: Vec::new(),
                 multiplicity,

@@ -1,30 +1,48 @@
 //! What training frameworks hold in memory beside the values of a plan.
 //!
-//! * Gradients of parameters, all through the step: they are added into buffers that stay, and all
-//!   parameters are updated when all gradients are there (`until=step`). A plan alone frees each
-//!   gradient of a layer when its parameter is updated, before the next layer's is computed
-//!   (`until=update`). Sums over microbatches are kept for all layers anyhow.
+//! * Gradients of parameters, until the end of the step: all parameters are updated when all
+//!   gradients are there (`until=step`). A plan alone frees each gradient of a layer when its
+//!   parameter is updated, before the next layer's is computed (`until=update`). Sums over
+//!   microbatches are kept for all layers anyhow. Gradients that are all-reduced are in buckets,
+//!   which stay from step to step; the others are freed after the update.
+//! * Gradients in 32 bits beside a master copy in 32 bits, into which they are added. Where the
+//!   master copy has the sharding of its parameter, the parameter's own shard in 16 bits stands for
+//!   half of that: FSDP and `MaxText` have none, but cast the master copy when they gather it.
 //! * Copies of the logits in 32 bits: a loss keeps the logarithm of their softmax and its gradient.
 //!
-//! Both hold where rates are measured, as predictions of what runs take, and are left out at the
-//! rates of data sheets. Alternatives: updates in a block of their own after the backward part
+//! And what they do otherwise than the cheapest plan:
+//!
+//! * Weights of layers that are sharded are gathered for each layer, each microbatch, and again
+//!   going back (the defaults of FSDP, `DeepSpeed` and `MaxText`); stages of a pipeline keep them
+//!   gathered (torchtitan's default there). So does the textbook's plan at any rates. A program
+//!   may say it (`weights=regathered`, `kept`, or `chosen` by the search, which is the default at
+//!   peak rates).
+//! * What products read going back is kept (see `fusion/recompute.rs`).
+//!
+//! All of it holds where rates are measured, as predictions of what runs take, and is left out at
+//! the rates of data sheets. Where there is no room for it, what products read is computed again,
+//! and losses copy no logits (`Hardware::saves_memory`). Alternatives: updates in a block of their own after the backward part
 //! and casts around each loss would be statements that the author did not write, and would have to
 //! be fused away again where times are computed; so they are counted, and change no statement.
 
-use indexmap::IndexSet;
+use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::Role;
 use shardwise_ir::dtype::DType;
 use shardwise_ir::functions::{Composite, Function};
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::{Step, StepKind};
-use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Phase, Program, ReduceFn, Until};
+use shardwise_ir::program::{
+    Blocks, MapForm, Op, OpKind, Operand, Output, Phase, Program, ReduceFn, Until, Weights,
+};
 use shardwise_ir::rates::Rates;
 use shardwise_ir::unroll::is_loop_exit;
 
 /// What frameworks hold of the values of a program.
 pub(crate) struct Frameworks {
-    /// Gradients that are kept for all layers, all through the step.
+    /// Gradients that are kept for all layers, until the end of the step.
     kept_gradients: IndexSet<ValueId>,
+    /// Gradients that are added up in 32 bits, whatever their dtype.
+    wide_gradients: IndexSet<ValueId>,
     /// Logits of losses.
     logits: IndexSet<ValueId>,
     /// Bytes beside each element of logits.
@@ -34,16 +52,20 @@ pub(crate) struct Frameworks {
 impl Frameworks {
     /// Of a program whose gradients are derived.
     pub(crate) fn of(program: &Program) -> Self {
-        let hardware = &program.hardware;
-        let is_measured = hardware.rates == Rates::Measured && hardware.is_training;
+        let is_measured = are_predicted(program);
         let until = program.gradients_until.unwrap_or(if is_measured {
             Until::Step
         } else {
             Until::Update
         });
-        let logit_bytes = hardware.measured.logit_bytes.filter(|_| is_measured);
+        let logit_bytes = program
+            .hardware
+            .measured
+            .logit_bytes
+            .filter(|_| is_measured && !program.hardware.saves_memory);
         Self {
             kept_gradients: if until == Until::Step { gradients(program) } else { IndexSet::new() },
+            wide_gradients: if is_measured { wide_gradients(program) } else { IndexSet::new() },
             logits: logit_bytes.map_or_else(IndexSet::new, |_| logits(program)),
             logit_bytes: logit_bytes.unwrap_or_default(),
         }
@@ -63,12 +85,65 @@ impl Frameworks {
 
     /// How many times its own bytes a value takes.
     pub(crate) fn copies(&self, program: &Program, value: ValueId) -> f64 {
+        let bits = f64::from(program.values[value].dtype.bits());
         if self.logits.contains(&value) {
-            1.0 + 8.0 * self.logit_bytes / f64::from(program.values[value].dtype.bits())
+            1.0 + 8.0 * self.logit_bytes / bits
+        } else if self.wide_gradients.contains(&value) {
+            f64::from(DType::F32.bits()) / bits
         } else {
             1.0
         }
     }
+}
+
+/// Whether a program is a step of training whose times and memory are predicted as they are
+/// measured.
+fn are_predicted(program: &Program) -> bool {
+    program.hardware.rates == Rates::Measured && program.hardware.is_training
+}
+
+/// Weights of layers that are gathered again going back and in every microbatch: as the program
+/// says, else those that no stage of a pipeline keeps.
+pub(crate) fn regathered(program: &Program) -> IndexSet<ValueId> {
+    let written = program.gathered_weights;
+    let is_regathered = |value: &ValueId| match written {
+        Some(weights) => weights == Weights::Regathered,
+        None => are_predicted(program) && program.pipeline(program.values[*value].repeat).is_none(),
+    };
+    weights_of_layers(program).filter(is_regathered).collect()
+}
+
+/// Weights of layers that stay gathered, whatever memory that takes.
+pub(crate) fn kept_gathered(program: &Program) -> IndexSet<ValueId> {
+    let is_kept = program.gathered_weights == Some(Weights::Kept);
+    weights_of_layers(program).filter(|_| is_kept).collect()
+}
+
+fn weights_of_layers(program: &Program) -> impl Iterator<Item = ValueId> {
+    program.values.iter_enumerated().filter_map(|(id, value)| {
+        let is_weight = value.role == Some(Role::Param);
+        (is_weight && program.repeats.layer_block(value.repeat).is_some()).then_some(id)
+    })
+}
+
+/// Gradients in fewer than 32 bits of parameters whose master copy in 32 bits is sharded otherwise.
+fn wide_gradients(program: &Program) -> IndexSet<ValueId> {
+    let producer: IndexMap<ValueId, &Op> = program.ops.iter().map(|op| (op.result, op)).collect();
+    let update = |output: &Output| {
+        let param = output.yields_to.filter(|&of| program.values[of].role == Some(Role::Param))?;
+        let cast = producer.get(&output.value)?;
+        let step = producer.get(&cast.operands.first()?.value)?;
+        let &Operand { value: master, .. } = step.operands.first()?;
+        let sharding = |value: ValueId| &program.values[value].declared_sharding;
+        let is_master = program.values[master].role == Some(Role::State)
+            && program.values[master].dtype == DType::F32
+            && sharding(master) != sharding(param);
+        let moved_by = step.operands.get(1).filter(|_| is_master)?.value;
+        let moment = producer.get(&moved_by).and_then(|op| operand_of(op, &UPDATES));
+        Some(moment.unwrap_or(moved_by))
+    };
+    let gradients = program.outputs.iter().filter_map(update);
+    gradients.filter(|&of| program.values[of].dtype.bits() < DType::F32.bits()).collect()
 }
 
 /// Gradients that updates of parameters read, except those that microbatches add up.

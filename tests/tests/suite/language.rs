@@ -7,6 +7,7 @@ mod checkpoints;
 mod diagnostics;
 mod editor_grammars;
 mod exchanges;
+mod framework_memory;
 mod fusion;
 mod hardware;
 mod hardware_files;

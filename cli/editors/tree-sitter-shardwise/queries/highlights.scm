@@ -9,7 +9,7 @@
 ] @keyword
 
 [
-  "over" "as" "pad" "zigzag" "no" "stays" "sharded" "from" "given" "gradients" "until" "step" "update" "forward"
+  "over" "as" "pad" "zigzag" "no" "stays" "sharded" "from" "given" "gradients" "until" "step" "update" "weights" "regathered" "kept" "chosen" "forward"
   "reversed" "in" "of" "keep" "only"
 ] @keyword
 

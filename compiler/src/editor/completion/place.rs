@@ -112,9 +112,10 @@ fn of_keyword(keyword: &str, rest: &str) -> Option<Vec<Wanted>> {
         "backward" => match (option, last) {
             (Some("gradients"), _) => vec![Dtypes],
             (Some("until"), _) => vec![Exactly(&["step", "update"])],
+            (Some("weights"), _) => vec![Exactly(&["regathered", "kept", "chosen"])],
             (_, "from" | "given") => vec![VALUES],
             (_, "of") => vec![DIMS],
-            _ => vec![Exactly(&["from", "given", "microbatches=", "gradients=", "until="])],
+            _ => vec![Exactly(OPTIONS_OF_BACKWARD)],
         },
         "phase" => vec![Exactly(&["forward", "backward"])],
         "pipeline" => match option {
@@ -139,6 +140,9 @@ fn of_keyword(keyword: &str, rest: &str) -> Option<Vec<Wanted>> {
         _ => return None,
     })
 }
+
+const OPTIONS_OF_BACKWARD: &[&str] =
+    &["from", "given", "microbatches=", "gradients=", "until=", "weights="];
 
 const OPTIONS_OF_PIPELINE: [Wanted; 1] =
     [Exactly(&["microbatches=", "schedule=", "chunks=", "layers="])];

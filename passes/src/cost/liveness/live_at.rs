@@ -1,4 +1,5 @@
-//! What is live at a step and when, for reports; the planner reads the peak alone.
+//! What is live at a step and when, for reports; the planner reads the peak alone. Of layers, it is
+//! what is live during the one that has the peak.
 
 use std::ops::RangeInclusive;
 
@@ -22,14 +23,13 @@ pub struct Live {
 /// The live ranges of an expanded plan that take bytes, declared values first.
 pub fn live_ranges(plan: &Plan, dataflow: &Dataflow<usize>) -> Vec<Live> {
     let (_, ranges) = lives(plan, dataflow);
+    let (.., layer) = ranges.peak();
     let of_node = |node: NodeIndex| {
         let first = ranges.ranges[node.index()].as_ref().map(|alive| &alive.life);
         let lives = first.into_iter().chain(ranges.again.get(&node));
         let of = ranges.materialization(node);
-        lives.filter(|life| life.bytes > 0.0).filter_map(move |life| {
-            let (of, bytes, steps) = (of.clone()?, life.bytes, life.from..=life.to);
-            Some(Live { of, bytes, steps, node })
-        })
+        let pieces = lives.filter(|life| life.bytes > 0.0).flat_map(move |life| life.pieces(layer));
+        pieces.filter_map(move |(steps, bytes)| Some(Live { of: of.clone()?, bytes, steps, node }))
     };
     let (steps, others): (Vec<_>, Vec<_>) = dataflow
         .graph()

@@ -274,7 +274,7 @@ fn live_through(problem: &Problem<'_>) -> Vec<f64> {
         let mut outputs = program.dataflow().outputs_of(id);
         let leaves =
             outputs.any(|place| program.outputs[place].yields_to.is_none()) || frameworks.keep(id);
-        let definition = program.dataflow().definition(id).filter(|_| !frameworks.keep(id));
+        let definition = program.dataflow().definition(id);
         let from = definition.map_or(0, |op| op.index() + 1);
         let elsewhere =
             |&op: &usize| program.repeats.outermost(program.ops[op].repeat, value.repeat);
@@ -296,7 +296,11 @@ fn live_through(problem: &Problem<'_>) -> Vec<f64> {
             value.declared_sharding.as_ref().and_then(Pin::exact).filter(|_| value.role.is_some());
         let initial =
             declared.map_or(smallest, |declared| local_shape::local_bytes(program, id, &declared));
+        // Gradients that are kept become more while layers run.
+        let layers = program.repeats.outwards(value.repeat).last().filter(|_| frameworks.keep(id));
+        let grown = layers.map_or(0, |block| last_of[&block]);
         for op in (from..to).filter(|op| uses.binary_search(op).is_err()) {
+            let copies = if op <= grown { 1.0 } else { copies };
             bytes[op] += copies * if op < first { initial } else { smallest };
         }
     }

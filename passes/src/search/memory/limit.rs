@@ -33,6 +33,7 @@ use crate::search::serial::solve;
 use crate::search::tie_break::prefer;
 use crate::solver::branch_and_bound::can_prune;
 use crate::solver::lagrangian::{MOST_SOLUTIONS, RowLimits};
+use crate::training::frameworks::{kept_gathered, regathered};
 
 /// Layouts of all operations, with some values kept from region to region and others
 /// rematerialised.
@@ -309,8 +310,9 @@ impl<'a, 't> Limit<'a, 't> {
 }
 
 /// Values that more than one part of the program uses, or more than one microbatch, the largest
-/// first.
+/// first; without those of which the program says what happens.
 fn drop_candidates(program: &Analyzed) -> Vec<ValueId> {
+    let (regathered, kept) = (regathered(program), kept_gathered(program));
     let readers = program.ops.iter().filter(|op| !is_loop_exit(op));
     let used: IndexSet<ValueId> =
         readers.flat_map(Op::sharded_operands).map(|operand| operand.value).collect();
@@ -320,6 +322,7 @@ fn drop_candidates(program: &Analyzed) -> Vec<ValueId> {
     let mut values: Vec<ValueId> = used
         .into_iter()
         .filter(|&value| is_used_in_another_part(program, value) || comes_again(value))
+        .filter(|value| !regathered.contains(value) && !kept.contains(value))
         .collect();
     let bytes = |value: ValueId| {
         local_shape::local_bytes(

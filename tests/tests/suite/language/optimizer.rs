@@ -331,12 +331,10 @@ fn gradients_are_kept_through_the_step_where_the_program_says_so() {
     assert!(more > 0.5 * gradients && more <= gradients, "{more} of {gradients}");
     assert!(kept.to_string().contains("phase backward, until=step\n"), "{kept}");
     is_right("until", &layers(", until=step"));
-    let measured = layers("").replace("tpu-v5p", "tpu-v5p, rates=measured");
-    assert_eq!(
-        peak(&measured).to_bits(),
-        kept.report.memory.peak_bytes.to_bits(),
-        "kept at measured rates"
-    );
+    let measured =
+        |until: &str| peak(&layers(until).replace("tpu-v5p", "tpu-v5p, rates=measured")).to_bits();
+    assert_eq!(measured(""), measured(", until=step"), "kept at measured rates");
+    assert_ne!(measured(""), measured(", until=update"));
 }
 
 #[test]
@@ -349,10 +347,10 @@ fn losses_on_gpus_hold_copies_of_their_logits_at_measured_rates() {
         )
     };
     let peak = |rates: &str| searched(&source(rates)).report.memory.peak_bytes;
-    let copies = 8.0 * 4096.0 / 4.0 * 32000.0;
+    let copies = 12.0 * 4096.0 / 4.0 * 32000.0;
     let more = peak(", rates=measured") - peak("");
     assert!(
-        (0.9 * copies..=copies).contains(&more),
+        (0.9 * copies..=1.1 * copies).contains(&more),
         "{more} of {copies}: another step is the worst"
     );
 }

@@ -1,0 +1,127 @@
+//! What training frameworks hold in memory at measured rates: gradients until the end of the step,
+//! operands of products, gradients in 32 bits, and weights that are gathered again.
+
+use shardwise::{Options, Planned, Strategy};
+use shardwise_ir::plan::StepKind;
+use shardwise_ir::program::CollectiveKind;
+use shardwise_ir::unroll;
+use shardwise_passes::held::HeldKind;
+use shardwise_passes::liveness::memory;
+use shardwise_tests::planning::planned;
+
+fn searched(source: &str) -> Planned {
+    planned(source, &Options { strategy: Strategy::Search, ..Options::default() })
+}
+
+/// Two products a layer, fully sharded.
+fn layers(hardware: &str, rows: u64, options: &str) -> String {
+    format!(
+        "hardware {hardware}\nmesh X=4\ndim B={rows}, D=512, F=2048\ninput x[B_X, D], dy[B_X, D]\n\
+         repeat L=6 {{\n  carry x\n  param Win[D_X, F], Wout[F, D_X]\n\
+         \x20 x[B_X, D] = x + gelu(x *D Win) *F Wout\n}}\n\
+         backward from x given dy{options}\noptimizer adam\n"
+    )
+}
+
+fn held(planned: &Planned, kind: HeldKind) -> f64 {
+    planned.report.held.iter().filter(|(of, _)| *of == kind).map(|(_, bytes)| bytes).sum()
+}
+
+/// The peak of a plan with its layers written out, where every value is there once.
+fn written_out_bytes(planned: &Planned) -> f64 {
+    let program = &planned.plan.program;
+    let out = unroll::plan(&planned.plan, &|block| program.iterations(Some(block)));
+    memory(&(&out.plan).into()).peak_bytes
+}
+
+#[test]
+fn the_peak_is_that_of_layers_written_out() {
+    // Few rows: gradients are most at the end. Many: activations are most at the beginning.
+    for rows in [64, 2048, 65536] {
+        for options in [", until=step", ", until=update"] {
+            let planned = searched(&layers("tpu-v5p", rows, options));
+            let (folded, out) = (planned.report.memory.peak_bytes, written_out_bytes(&planned));
+            let off = folded / out - 1.0;
+            assert!((-1e-9..0.03).contains(&off), "{rows}{options}: {folded} for {out}");
+        }
+    }
+}
+
+#[test]
+fn what_products_read_going_back_is_kept_at_measured_rates_while_there_is_room() {
+    let source = layers("h100, rates=measured", 65536, ", weights=regathered");
+    let kept = searched(&source);
+    let at_peak_rates = searched(&source.replace(", rates=measured", ""));
+    // `gelu(x *D Win)` of six layers, beside the product that it is computed from.
+    let hidden = 6.0 * 65536.0 / 4.0 * 2048.0 * 2.0;
+    let more = held(&kept, HeldKind::Activations) - held(&at_peak_rates, HeldKind::Activations);
+    assert!((0.9 * hidden..=hidden).contains(&more), "{more} of {hidden}");
+    let own = kept.report.memory.peak_bytes - held(&kept, HeldKind::Allocator);
+    let memory = Some(own - hidden / 2.0);
+    let tight = planned(&source, &Options { memory, ..Options::default() });
+    assert!(tight.report.memory.peak_bytes <= memory.unwrap(), "it is computed again");
+    let more = held(&tight, HeldKind::Activations) - held(&at_peak_rates, HeldKind::Activations);
+    assert!(more.abs() < 0.1 * hidden, "{more} of {hidden}");
+}
+
+#[test]
+fn gradients_beside_a_master_copy_that_is_sharded_otherwise_have_32_bits() {
+    let gradients = |dtype: &str, optimizer: &str| {
+        let source = format!(
+            "hardware h100, rates=measured\nmesh X=4\ndim B=64, D=512, F=2048\ninput x[B_X, D], \
+             dy[B_X, F]\nparam W[D, F]\ny = x *D W\n\
+             backward from y given dy, microbatches=2 of B{dtype}\noptimizer {optimizer}"
+        );
+        held(&searched(&source), HeldKind::Gradients)
+    };
+    let ratio = |optimizer: &str| gradients(", gradients=f32", optimizer) / gradients("", optimizer);
+    assert!((ratio("adam over X, master=f32") - 1.0).abs() < 0.1, "they count 32 bits anyhow");
+    assert!(ratio("adam, master=f32") > 1.3, "the parameter's own bits stand for the others");
+    assert!(ratio("adam over X") > 1.3, "no master copy");
+}
+
+/// How often the plan gathers a weight of a layer.
+fn gathers(planned: &Planned, weight: &str) -> usize {
+    let steps = planned.plan.steps.iter().filter(|step| {
+        let is_gather = matches!(&step.kind, StepKind::Collective(collective, _)
+            if matches!(collective.kind, CollectiveKind::AllGather { .. }));
+        is_gather && planned.plan.program.values[step.result.value].name == weight
+    });
+    steps.count()
+}
+
+#[test]
+fn weights_are_gathered_again_or_kept_as_the_program_says() {
+    let rows = 65536;
+    let count = |options: &str| gathers(&searched(&layers("tpu-v5p", rows, options)), "Win");
+    assert_eq!(count(", weights=regathered"), 2);
+    assert_eq!(count(", weights=kept"), 1);
+    assert_eq!(count(", weights=chosen"), 1, "there is room");
+    assert_eq!(count(""), 1, "the search chooses at peak rates");
+    let measured = |options: &str| {
+        gathers(&searched(&layers("tpu-v5p, rates=measured", rows, options)), "Win")
+    };
+    assert_eq!(measured(""), 2, "as frameworks do");
+    assert_eq!(measured(", weights=kept"), 1);
+    let kept = searched(&layers("tpu-v5p", rows, ", weights=kept")).report;
+    let again = searched(&layers("tpu-v5p", rows, ", weights=regathered")).report;
+    assert!(again.memory.peak_bytes < kept.memory.peak_bytes);
+    assert!(again.serial_s > kept.serial_s);
+}
+
+#[test]
+fn the_allocator_takes_a_share_of_what_a_step_allocates_and_yields_to_the_limit() {
+    let source = layers("h100, rates=measured", 65536, "");
+    let free = searched(&source);
+    let share = held(&free, HeldKind::Allocator)
+        / (free.report.memory.peak_bytes
+            - free.report.memory.resident_bytes
+            - held(&free, HeldKind::Allocator));
+    assert!((share - 0.05).abs() < 1e-9, "{share}");
+    let own = free.report.memory.peak_bytes - held(&free, HeldKind::Allocator);
+    let memory = Some(own + 1.0);
+    let tight = planned(&source, &Options { memory, ..Options::default() });
+    assert!(tight.report.memory.peak_bytes <= own + 1.0);
+    let peak_rates = searched(&source.replace(", rates=measured", ""));
+    assert!(held(&peak_rates, HeldKind::Allocator).abs() < 1.0);
+}
