@@ -27,6 +27,7 @@ pub(crate) fn search(args: &SearchArgs) -> Options {
         fusion: args.fusion,
         memory: args.memory,
         timeout: args.timeout,
+        effort: args.effort,
         parts: if args.whole_axes { AxisParts::AsWritten } else { AxisParts::CalledFor },
         ..Options::default()
     }

@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use shardwise::Options;
+use shardwise::options::{Listener, Progress as GapSoFar};
 use shardwise::tune::{Progress, Report};
 use shardwise::units;
 
@@ -40,6 +42,31 @@ pub(crate) fn with_proof<T>(work: impl FnOnce(Report<'_>) -> T) -> T {
     });
     bar.finish_and_clear();
     result
+}
+
+/// Plans a program, and shows the bound and the best plan of a search that takes longer.
+pub(crate) fn with_gap<T>(options: &Options, work: impl FnOnce(&Options) -> T) -> T {
+    let bar = bar("{spinner} {elapsed}: {msg}");
+    let (line, started) = (bar.clone(), Instant::now());
+    let listener = Listener::new(move |GapSoFar { best_s, lower_bound_s }| {
+        if started.elapsed() > DELAY {
+            line.set_message(gap(best_s, lower_bound_s));
+            line.tick();
+        }
+    });
+    let result = work(&Options { listener, ..options.clone() });
+    bar.finish_and_clear();
+    result
+}
+
+/// `best 3.2 ms, bound 3.1 ms: 3.1%; Ctrl-C takes it`.
+fn gap(best_s: f64, lower_bound_s: f64) -> String {
+    if best_s.is_infinite() {
+        return format!("no plan yet, bound {}", units::seconds(lower_bound_s));
+    }
+    let (best, bound) = (units::seconds(best_s), units::seconds(lower_bound_s));
+    let percent = 100.0 * (best_s / lower_bound_s - 1.0).max(0.0);
+    format!("best {best}, bound {bound}: within {percent:.1}%; Ctrl-C takes it")
 }
 
 fn bar(template: &str) -> ProgressBar {

@@ -1,7 +1,5 @@
 //! The only loop over the pipeline: text in, result out.
 
-use std::time::Instant;
-
 use shardwise_grammar::ast;
 use shardwise_ir::codes;
 use shardwise_ir::dataflow::Analyzed;
@@ -158,9 +156,14 @@ fn line_at(source: &str, span: Span) -> &str {
 /// # Ok::<(), shardwise::Findings>(())
 /// ```
 pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Findings> {
-    let start = Instant::now();
-    let whole = plan_with(name, source, options)?;
-    Ok(split_axes::best(whole, start, |options| plan_with(name, source, options).ok()))
+    let timed = options.started();
+    let whole = plan_with(name, source, &timed)?;
+    let best = split_axes::best(whole, &|parts| {
+        let is_due = timed.is_due();
+        (!is_due).then(|| plan_with(name, source, &Options { parts, ..timed.clone() }).ok())?
+    });
+    let options = Options { parts: best.options.parts.clone(), ..options.clone() };
+    Ok(Planned { options, ..best })
 }
 
 /// The plan with the parts of axes that options name.

@@ -102,6 +102,9 @@ pub struct End {
 /// in no order.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
+/// The share of the time limit for the plan that is explained; the rest is for alternatives to it.
+const FOR_THE_PLAN: f64 = 0.5;
+
 /// Explains the collectives of a program that `target` names. Errors are those of reading the
 /// program, or that the target does not exist.
 ///
@@ -133,7 +136,8 @@ pub fn explain(
 ) -> Result<Explanation, Findings> {
     // A plan that breaks a budget is the one that needs to be explained.
     let source = sites::without_asserts(source);
-    let planned = match driver::plan(name, &source, options) {
+    let options = &options.started();
+    let planned = match driver::plan(name, &source, &options.part(FOR_THE_PLAN)) {
         Ok(planned) => planned,
         Err(findings) => return refused(name, &source, options, findings),
     };

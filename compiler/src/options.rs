@@ -19,6 +19,7 @@ pub use shardwise_passes::collective::Refinement;
 pub use shardwise_passes::pipeline::Strategy;
 pub use shardwise_passes::solver::Cancellation;
 use shardwise_passes::solver::Interrupt;
+pub use shardwise_passes::solver::{Listener, Progress};
 
 /// Which mesh axes are used in parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,11 +62,17 @@ pub struct Options {
     pub memory: Option<f64>,
     /// The time limit of the search; without one, it runs until the proof or its limits of work.
     pub timeout: Option<Duration>,
-    /// How much work the search does under a memory limit.
+    /// How much work the search does before it ends without a proof.
     pub effort: Effort,
+    /// When the search ends at the latest, if that is before the time limit.
+    pub deadline: Option<Instant>,
+    /// Ends the search when it is set, with the best plan so far.
+    pub enough: Cancellation,
     /// Ends the work on the program when it is set: then there is no plan, and findings may be
     /// missing.
     pub cancellation: Cancellation,
+    /// Hears how far the search is.
+    pub listener: Listener,
     /// Hardware instead of the program's.
     pub hardware: Option<String>,
     /// The rates that times are computed at, instead of the program's: without either, peak rates.
@@ -92,8 +99,30 @@ pub struct Options {
 impl Options {
     /// What ends a search that begins now.
     pub(crate) fn interrupt(&self) -> Interrupt {
-        let deadline = self.timeout.map(|timeout| Instant::now() + timeout);
-        Interrupt { deadline, cancellation: self.cancellation.clone() }
+        let Self { deadline, enough, cancellation, listener, .. } = self.started();
+        Interrupt { deadline, enough, cancellation, listener, ..Interrupt::NEVER }
+    }
+
+    /// The same for work that begins now: its searches together have the time limit.
+    #[must_use]
+    pub(crate) fn started(&self) -> Self {
+        let limit = self.timeout.map(|timeout| Instant::now() + timeout);
+        let deadline = self.deadline.into_iter().chain(limit).min();
+        Self { deadline, timeout: None, ..self.clone() }
+    }
+
+    /// The same with a share of the time that is left.
+    #[must_use]
+    pub(crate) fn part(&self, share: f64) -> Self {
+        let now = Instant::now();
+        let started = self.started();
+        let left = started.deadline.map(|deadline| deadline.saturating_duration_since(now));
+        Self { deadline: left.map(|left| now + left.mul_f64(share)), ..started }
+    }
+
+    /// Whether the time of the work is over.
+    pub(crate) fn is_due(&self) -> bool {
+        self.interrupt().is_due()
     }
 
     /// The memory capacity of a device for `program`; `None` for no limit.

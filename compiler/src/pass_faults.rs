@@ -42,7 +42,6 @@ pub(crate) fn not_one_kernel(&KernelFault { number, first, other }: &KernelFault
 /// Why `program` has no plan as `options` ask for it.
 pub(crate) fn of_plan(program: &Program, fault: &PlanFault, options: &Options) -> Option<Diag> {
     match fault {
-        PlanFault::TooManyShardings(value) => Some(too_large(program, *value)),
         PlanFault::Infeasible(infeasible) => infeasible_plan(program, *infeasible),
         // The caller, who cancelled it, reads nothing.
         PlanFault::Cancelled => None,
@@ -54,18 +53,6 @@ pub(crate) fn of_plan(program: &Program, fault: &PlanFault, options: &Options) -
             budget::no_room(&plan.as_ref().into(), whose, options.capacity(program))
         }
     }
-}
-
-fn too_large(program: &Program, value: ValueId) -> Diag {
-    let value = &program.values[value];
-    let axes = program.mesh.axes.len();
-    let message = format!(
-        "`{}` has {} dimensions on {axes} mesh axes: more shardings than can be tabulated",
-        value.name,
-        value.dims.len()
-    );
-    Diag::error(codes::mesh::TOO_LARGE, message, value.span, "this value")
-        .help("leave out axes of size 1, or join axes that always go together")
 }
 
 fn infeasible_plan(program: &Program, infeasible: Infeasible) -> Option<Diag> {

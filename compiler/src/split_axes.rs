@@ -14,8 +14,6 @@
 //! one axis at a time, keeps the time of planning a small multiple of what it was, and only for
 //! programs whose sizes call for it; more parts can be written (`mesh X=16 as 4x2x2`).
 
-use std::time::Instant;
-
 use shardwise_ir::Role;
 use shardwise_ir::axis_parts::AxisInParts;
 use shardwise_ir::ids::{AxisId, DimId};
@@ -26,7 +24,7 @@ use shardwise_ir::total;
 use shardwise_passes::Optimality;
 use shardwise_passes::report::StepCost;
 
-use crate::options::{AxisParts, Options};
+use crate::options::AxisParts;
 use crate::planned::{Origin, Planned};
 use crate::simulate::gcd;
 
@@ -50,16 +48,11 @@ struct Split {
     sizes: Vec<[u64; 2]>,
 }
 
-/// The best of `whole`, whose search began at `start`, and of the plans with a split axis that its
-/// program calls for. `plan` plans the program with other options.
-pub(crate) fn best(
-    whole: Planned,
-    start: Instant,
-    plan: impl Fn(&Options) -> Option<Planned>,
-) -> Planned {
-    let options = whole.options.clone();
+/// The best of `whole` and of the plans with a split axis that its program calls for. `plan` plans
+/// the program with the parts of axes, while there is time.
+pub(crate) fn best(whole: Planned, plan: &dyn Fn(AxisParts) -> Option<Planned>) -> Planned {
     let is_searched = matches!(whole.origin, Origin::Searched(..));
-    if options.parts != AxisParts::CalledFor || !is_searched {
+    if whole.options.parts != AxisParts::CalledFor || !is_searched {
         return whole;
     }
     let splits = called_for(&whole);
@@ -67,13 +60,8 @@ pub(crate) fn best(
     let mut lower_bound_s = best.lower_bound_s();
     for Split { axis, sizes } in splits {
         for sizes in sizes {
-            let left = options.timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
-            if left.is_some_and(|left| left.is_zero()) {
-                break;
-            }
             let parts = AxisParts::These(vec![(axis.clone(), sizes.to_vec())]);
-            let split = plan(&Options { parts, timeout: left, ..options.clone() });
-            let Some(split) = split else { break };
+            let Some(split) = plan(parts) else { break };
             lower_bound_s = lower_bound_s.min(split.lower_bound_s());
             if split.own_s() >= best.own_s() * (1.0 - LEAST_GAIN) {
                 break;

@@ -11,7 +11,6 @@
 //! `search` the choice alone is printed, as a program in which every use has brackets.
 
 use shardwise_ir::dataflow::Analyzed;
-use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::Program;
 use shardwise_ir::verify;
@@ -147,8 +146,6 @@ pub enum RewriteFault {
 /// Why a program has no plan.
 #[derive(Clone, Debug)]
 pub enum PlanFault {
-    /// A value has more shardings than can be tabulated.
-    TooManyShardings(ValueId),
     /// No layout of an operation fits its brackets.
     Infeasible(Infeasible),
     /// The plan with the smallest peak that was found exceeds the memory capacity.
@@ -273,10 +270,8 @@ fn assign_kernels(program: Program) -> Result<Program, RewriteFault> {
     with_kernels(program).map_err(RewriteFault::Kernel)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "other passes may fail")]
 fn open_layouts(program: &Analyzed, request: PlanRequest) -> Result<Planning<'_>, PlanFault> {
-    if let Some(value) = Tables::too_large(program) {
-        return Err(PlanFault::TooManyShardings(value));
-    }
     let tables = Tables::new(program, request.refinement);
     Ok(Planning {
         request,

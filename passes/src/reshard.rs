@@ -1,5 +1,7 @@
 //! Between two shardings of one value: the space of shardings, and the cheapest steps in it.
 
+pub(crate) mod part;
 pub(crate) mod paths;
+pub(crate) mod relaxed;
 pub(crate) mod sharding_space;
 pub(crate) mod tables;

@@ -10,7 +10,8 @@
 //!   weights of the resources, by cutting planes and then by branch and bound;
 //! * [`memory`] enforces the memory limit of a device: capacity rows, and Lagrangian relaxation.
 //!
-//! `balanced` and `memory` call `serial`; this file selects one of the three.
+//! `balanced` and `memory` call `serial`; this file selects one of the three. [`parts`] does so for
+//! one part of the shardings after another, where a value has too many of them.
 //!
 //! The textbook's plan ([`crate::propagate::textbook`]) is the first known solution, so that the
 //! search is never worse. Axes are not searched one at a time: a choice on one axis changes what is
@@ -22,6 +23,7 @@ mod critical_path;
 pub(crate) mod memory;
 mod objective;
 mod outcome;
+mod parts;
 pub(crate) mod serial;
 mod tie_break;
 
@@ -35,18 +37,50 @@ use crate::search::memory::limit::Limit;
 use crate::solver::branch_and_bound::can_prune;
 
 pub use objective::Objective;
+use objective::objective_s;
 pub use outcome::{Effort, Found, Optimality, Refusal, Request};
 pub(crate) use serial::without_textbook;
 
 /// The cheapest plan that fits into the capacity; never worse than `textbook`, if that fits, and
 /// never worse than the plan of another objective that the search starts from.
 pub fn search(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Found, Refusal> {
+    let interrupt = request.interrupt.with_work(request.effort.work());
+    let request = &Request { interrupt, ..request.clone() };
+    let found = if tables.part.is_whole {
+        within_tables(tables, textbook, request)
+    } else {
+        parts::search(tables, textbook, request)
+    };
+    found.map(|found| at_least_on_all_devices(tables, found, request))
+}
+
+/// The same with a bound that is always known, where the time was over before there was one.
+fn at_least_on_all_devices(tables: &Tables<'_>, found: Found, request: &Request) -> Found {
+    if found.optimality != (Optimality::Bounded { lower_bound_s: 0.0 }) {
+        return found;
+    }
+    let seconds = objective_s(tables, &found.plan, request.objective);
+    let lower_bound_s = parts::on_all_devices_s(tables.program, request.objective).min(seconds);
+    Found { optimality: Optimality::Bounded { lower_bound_s }, ..found }
+}
+
+/// The same for plans whose shardings the tables have.
+fn within_tables(
+    tables: &Tables<'_>,
+    textbook: &Plan,
+    request: &Request,
+) -> Result<Found, Refusal> {
     if request.objective.starts().is_empty() {
         return summed(tables, textbook, request);
     }
     let (mut starts, mut refusal) = (Vec::new(), None);
-    for &objective in request.objective.starts() {
-        match search(tables, textbook, &Request { objective, ..request.clone() }) {
+    let objectives = request.objective.starts();
+    for (number, &objective) in objectives.iter().enumerate() {
+        // As much time for each as for the search that starts from them.
+        let share = 1.0 / (objectives.len() - number + 1) as f64;
+        let interrupt = request.interrupt.part(share).unheard();
+        match within_tables(tables, textbook, &Request { objective, interrupt, ..request.clone() })
+        {
             Ok(found) => starts.push(found.plan),
             Err(refused) => refusal = refusal.or(Some(refused)),
         }
@@ -60,9 +94,14 @@ pub fn search(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result
     }
 }
 
+/// The share of the time for the plan without a limit on memory, where there is one.
+const BEFORE_MEMORY: f64 = 0.4;
+
 /// The plan with the least sum of steps.
 fn summed(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Found, Refusal> {
-    let found = serial::search(tables, textbook, request).map_err(Refusal::Infeasible)?;
+    let share = if request.capacity.is_some() { BEFORE_MEMORY } else { 1.0 };
+    let first = Request { interrupt: request.interrupt.part(share), ..request.clone() };
+    let found = serial::search(tables, textbook, &first).map_err(Refusal::Infeasible)?;
     match request
         .capacity
         .filter(|_| !request.interrupt.is_cancelled())
@@ -81,11 +120,14 @@ fn within(
     request: &Request,
     capacity: f64,
 ) -> Result<Found, Refusal> {
+    if request.interrupt.is_due() {
+        return in_time(textbook, found, capacity);
+    }
     let limit = Limit::new(tables, textbook, request, capacity);
     let FeasiblePlan { plan, lower_bound_s } = limit.feasible_or_tighter();
     let Some((plan, seconds)) = plan else {
         let smallest = match request.effort {
-            Effort::Full => limit.smallest(&found.plan),
+            Effort::Normal | Effort::High => limit.smallest(&found.plan),
             Effort::Quick => found.plan,
         };
         let peak = memory_of(&ExpandedPlan::from(&smallest)).peak_bytes;
@@ -97,4 +139,16 @@ fn within(
         Optimality::Bounded { lower_bound_s }
     };
     Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: found.layouts })
+}
+
+/// The textbook's plan, if it fits: what is known within `capacity` when the time is over.
+fn in_time(textbook: &Plan, found: Found, capacity: f64) -> Result<Found, Refusal> {
+    let peak = |plan: &Plan| memory_of(&plan.into()).peak_bytes;
+    if peak(textbook) <= capacity {
+        let optimality = Optimality::Bounded { lower_bound_s: 0.0 };
+        return Ok(Found { plan: textbook.clone(), optimality, ..found });
+    }
+    let smaller = if peak(textbook) < peak(&found.plan) { textbook.clone() } else { found.plan };
+    let bytes = peak(&smaller);
+    Err(Refusal::OverCapacity(Box::new(smaller), bytes))
 }

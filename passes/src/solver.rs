@@ -68,6 +68,7 @@ pub(crate) mod branch_and_bound;
 pub(crate) mod cutting_plane;
 pub(crate) mod dreyfus_wagner;
 mod dual;
+mod edge_shares;
 pub(crate) mod eliminate;
 mod factor;
 pub(crate) mod graph;
@@ -76,6 +77,7 @@ pub(crate) mod lagrangian;
 mod marginals;
 pub(crate) mod minimize;
 pub(crate) mod model;
+mod neighbourhoods;
 mod primal_heuristic;
 pub(crate) mod reprice;
 pub(crate) mod tabulate;
@@ -85,7 +87,7 @@ pub(crate) mod weight;
 pub use dreyfus_wagner::{Terminal, Trees};
 pub use eliminate::TableLimits;
 pub use graph::{Graph, Node};
-pub use interrupt::{Cancellation, Interrupt};
+pub use interrupt::{Cancellation, Interrupt, Listener, Progress};
 pub use minimize::{Limits, Solution, StopReason, minimize};
 pub use model::{
     CapacityRow, Contribution, CostTable, End, Model, Placement, SteinerTerm, Term, UnaryCosts,

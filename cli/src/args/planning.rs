@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use shardwise::options::Effort;
 use shardwise::{Fusion, Objective, Rates, Refinement, Strategy, setting};
 
 use super::one_of::one_of;
@@ -95,7 +96,14 @@ pub(crate) struct SearchArgs {
     /// Use every mesh axis whole, except in the parts that a program writes (`mesh X=16 as 8x2`).
     #[arg(long)]
     pub(crate) whole_axes: bool,
-    /// Time limit of each search; the best plan so far is printed with its optimality gap.
+    /// How much the search does before it ends without a proof.
+    #[arg(
+        long,
+        value_parser = one_of::<Effort>(),
+        default_value = Effort::default().name()
+    )]
+    pub(crate) effort: Effort,
+    /// Time limit of each plan; the best one so far is printed with its optimality gap.
     #[arg(long, value_name = "SECONDS", value_parser = setting::timeout)]
     pub(crate) timeout: Option<Duration>,
 }

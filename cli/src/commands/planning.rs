@@ -7,11 +7,13 @@ use crate::args::plan::{ExpressionArgs, ProgramArgs};
 use crate::args::planning::{PlanningArgs, SizeArgs};
 use crate::error::{Error, Result};
 use crate::input::{Source, read};
+use crate::interrupt::{on_ctrl_c, search_is_over};
 use crate::options;
 use crate::output::{Output, write_file};
+use crate::progress::with_gap;
 
 /// Plans every program and shows its plan; a program that cannot be planned is reported and
-/// skipped.
+/// skipped. Ctrl-C ends the searches with the best plans so far.
 pub(super) fn for_each_plan(
     args: &ProgramArgs,
     output: &mut Output,
@@ -19,7 +21,11 @@ pub(super) fn for_each_plan(
 ) -> Result {
     let options = options(args)?;
     for source in sources(args, output)? {
-        match shardwise::plan(&source.path, &source.text, &options) {
+        let options = Options { enough: on_ctrl_c()?, ..options.clone() };
+        let planned =
+            with_gap(&options, |options| shardwise::plan(&source.path, &source.text, options));
+        search_is_over();
+        match planned {
             Err(findings) => output.findings(&findings)?,
             Ok(mut planned) => {
                 planned.name = source.program();

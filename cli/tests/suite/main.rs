@@ -11,6 +11,7 @@ mod diff;
 mod explain;
 mod hardware;
 mod import;
+mod limits;
 mod lsp;
 mod new;
 mod newcomer;

@@ -131,10 +131,15 @@ impl Trials<'_> {
         let new: IndexMap<(Span, String), &Edit<'_>, FxBuildHasher> =
             new.map(|edit| (key(edit), edit)).collect();
         let (done, all) = (AtomicUsize::new(self.plans.len()), self.plans.len() + new.len());
+        let at_once = rayon::current_num_threads();
         let plan = |(key, (site, brackets)): ((Span, String), &Edit<'_>)| {
             let text = edited(self.source, [(*site, brackets.as_str())]);
-            let other = driver::plan(&self.planned.name, &text, self.options).ok();
+            let left = all.saturating_sub(done.load(Ordering::Relaxed)).max(1);
+            let options = self.options.part(at_once as f64 / left.max(at_once) as f64);
+            let in_time = !options.is_due();
+            let other = in_time.then(|| driver::plan(&self.planned.name, &text, &options).ok());
             (self.progress)(done.fetch_add(1, Ordering::Relaxed) + 1, all);
+            let other = other.flatten();
             (key, other)
         };
         let new: Vec<_> = new.into_iter().collect();

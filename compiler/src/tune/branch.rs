@@ -175,7 +175,7 @@ impl<'a, 's> Search<'a, 's> {
         let floor = |&(recompute, microbatches, batch): &Group| {
             let alone = Candidate::alone(&self.template.named_axes, recompute);
             let alone = Candidate { microbatches, batch, ..alone };
-            let floor = match self.leaves.planned(&alone, Some(f64::INFINITY), Effort::Full) {
+            let floor = match self.leaves.planned(&alone, Some(f64::INFINITY), Effort::Normal) {
                 Ok(planned) => Ok(self.floor_of(&planned)),
                 Err(Refusal::OverMemory(reason) | Refusal::Illegal(reason)) => Err(reason),
             };

@@ -59,7 +59,7 @@ impl Leaves<'_, '_> {
     pub(super) fn expand(&self, candidate: &Candidate, stage: Stage) -> Outcome {
         let memory =
             if stage == Stage::Unlimited { Some(f64::INFINITY) } else { self.options.memory };
-        let effort = if stage == Stage::Quick { Effort::Quick } else { Effort::Full };
+        let effort = if stage == Stage::Quick { Effort::Quick } else { Effort::Normal };
         let fits = |planned: &Planned| {
             self.capacity.is_none_or(|capacity| planned.report.memory.peak_bytes <= capacity)
         };

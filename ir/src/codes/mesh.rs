@@ -12,8 +12,6 @@ pub const BAD_AXIS: &str = "SW403";
 pub const NO_LINK: &str = "SW404";
 /// `too-many-axes`
 pub const TOO_MANY: &str = "SW405";
-/// `too-many-shardings`
-pub const TOO_LARGE: &str = "SW406";
 
 /// `bad-hardware-file`
 pub const BAD_HARDWARE: &str = "SW407";
@@ -103,20 +101,6 @@ Triggered by:
 Write instead:
 
     mesh X=4, Y=4",
-    },
-    Code {
-        code: TOO_LARGE,
-        name: "too-many-shardings",
-        page: "A value has more shardings on this mesh than the planner tabulates (their number \
-            grows with the factorial of the axes).
-
-Triggered by a value of many dimensions on a mesh such as
-
-    mesh A=2, B=2, C=2, D=2, E=2, F=2, G=2, H=1, I=1
-
-Write instead a mesh without axes of size 1, and merge axes that are always used together:
-
-    mesh A=4, C=4, E=4, G=2",
     },
     Code {
         code: BAD_HARDWARE,

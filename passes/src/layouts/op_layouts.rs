@@ -200,6 +200,20 @@ impl Assignment {
 /// All layouts of `op` whose sizes divide, the least split first. `partial` is the kind of partial
 /// results of each operand, if any.
 pub fn layouts(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> Vec<Layout> {
+    let axes = program.mesh.splitting().map(AxisRef::whole);
+    let alone: Vec<AxisList> = axes.map(|axis| AxisList::from_elem(axis, 1)).collect();
+    layouts_by(program, op, partial, &alone, false)
+}
+
+/// Those of them in which the axes of each of `groups` are used together, and where that is asked
+/// for in the order of the groups.
+pub(crate) fn layouts_by(
+    program: &Program,
+    op: &Op,
+    partial: &[Option<Reduction>],
+    groups: &[AxisList],
+    in_order: bool,
+) -> Vec<Layout> {
     let indices = indices(program, op);
     let rules = linearity_rules(op, partial);
     let mut found = vec![Assignment {
@@ -212,18 +226,21 @@ pub fn layouts(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> Vec
         .pipeline(op.repeat)
         .map(|pipeline| AxisRef::whole(pipeline.axis))
         .or_else(|| program.stage_axis(op));
-    for axis in program.mesh.splitting().map(AxisRef::whole).filter(|&axis| Some(axis) != staged) {
-        // Inserting the axis at every place of every list, into all assignments of the axes before
-        // it, gives each order once.
+    for group in groups.iter().filter(|group| !group.iter().any(|&axis| Some(axis) == staged)) {
+        // Inserting the group at every place of every list, into all assignments of the groups
+        // before it, gives each order once.
         let mut extended = Vec::new();
         for assignment in &found {
-            debug_assert!(!assignment.uses(axis), "axes are taken one after another");
+            debug_assert!(!assignment.uses(group[0]), "groups are taken one after another");
             extended.push(assignment.clone());
             for (index, &dim) in indices.iter().enumerate() {
                 // The last place first: of equally good orders that of the mesh is preferred.
-                for place in (0..=assignment.split[index].len()).rev() {
+                let last = assignment.split[index].len();
+                let places = if in_order { last..=last } else { 0..=last };
+                let between = |&place: &usize| is_between(groups, &assignment.split[index], place);
+                for place in places.rev().filter(between) {
                     let mut next = assignment.clone();
-                    next.split[index].insert(place, axis);
+                    next.split[index].insert_many(place, group.iter().copied());
                     if local_shape::divides(program, op.repeat, dim, &next.split[index])
                         && may_split(program, op, dim, &next.split[index])
                     {
@@ -233,7 +250,7 @@ pub fn layouts(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> Vec
             }
             for rule in 0..rules.len() {
                 let mut next = assignment.clone();
-                next.partial[rule].push(axis);
+                next.partial[rule].extend(group.iter().copied());
                 extended.push(next);
             }
         }
@@ -243,6 +260,14 @@ pub fn layouts(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> Vec
         .iter()
         .filter_map(|assignment| project(program, op, &indices, &rules, assignment))
         .collect()
+}
+
+/// Whether a place in a list of axes is not inside of a group.
+fn is_between(groups: &[AxisList], axes: &AxisList, place: usize) -> bool {
+    let (before, after) = axes.split_at(place);
+    before.last().zip(after.first()).is_none_or(|(before, after)| {
+        !groups.iter().any(|group| group.contains(before) && group.contains(after))
+    })
 }
 
 /// The layout that an assignment implies; `None` where partial results of several kinds would

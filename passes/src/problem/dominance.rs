@@ -12,25 +12,34 @@
 //! at nodes that the plan reaches anyway. Where two dominate each other (they are then equal in
 //! price), the earlier one stays.
 
+use rayon::prelude::*;
+
 use crate::problem::{Choice, Problem, Variable};
+use crate::solver::interrupt::Interrupt;
 use crate::solver::weight::Weight;
 
-/// Removes dominated layouts from every domain.
-pub fn prune(problem: &mut Problem<'_>) {
-    let kept: Vec<Vec<Choice>> =
-        problem.variables.iter().map(|variable| undominated(problem, variable)).collect();
+/// Removes dominated layouts from every domain; where the time ends, those found until then.
+pub fn prune(problem: &mut Problem<'_>, interrupt: &Interrupt) {
+    let kept: Vec<Vec<Choice>> = problem
+        .variables
+        .par_iter()
+        .map(|variable| undominated(problem, variable, interrupt))
+        .collect();
     for (variable, choices) in problem.variables.iter_mut().zip(kept) {
         variable.choices = choices;
     }
 }
 
-fn undominated(problem: &Problem<'_>, variable: &Variable) -> Vec<Choice> {
+fn undominated(problem: &Problem<'_>, variable: &Variable, interrupt: &Interrupt) -> Vec<Choice> {
     // Cheap operations first: they dominate most, and one comparison with a survivor is enough,
     // since domination is transitive.
     let mut order: Vec<usize> = (0..variable.choices.len()).collect();
     order.sort_by_key(|&i| (variable.choices[i].weight, i));
     let mut kept: Vec<usize> = Vec::new();
     for i in order {
+        if interrupt.is_due() {
+            return variable.choices.clone();
+        }
         let choice = &variable.choices[i];
         if !kept.iter().any(|&k| dominates(problem, variable, &variable.choices[k], choice)) {
             kept.push(i);

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::OpId;
 use shardwise_ir::program::{MapForm, Op, OpKind};
-use shardwise_ir::sharding::{Reduction, Sharding};
+use shardwise_ir::sharding::Sharding;
 
 use crate::cost::local;
 use crate::cost::report;
@@ -19,19 +19,16 @@ use crate::solver::weight::Weight;
 /// wrote.
 pub(super) fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
     let program = problem.program;
+    let best_so_far = problem.tables.part.best_layout(op.index());
     let op = &program.ops[op];
     if matches!(op.kind, OpKind::Collective(_)) {
         return Vec::new();
     }
-    let partial: Vec<Option<Reduction>> =
-        op.operands.iter().map(|operand| problem.tables.partial(operand.value)).collect();
     let mut best: IndexMap<(Vec<State>, State), Weight, FxBuildHasher> = IndexMap::default();
-    for layout in op_layouts::layouts(program, op, &partial) {
-        let allowed = op
-            .operands
-            .iter()
-            .zip(&layout.operands)
-            .all(|(operand, need)| operand.pin.as_ref().is_none_or(|pin| pin.accepts(need)));
+    for layout in problem.tables.layouts_of_part(op).into_iter().chain(best_so_far.cloned()) {
+        let allowed = op.operands.iter().zip(&layout.operands).all(|(operand, need)| {
+            operand.pin.as_ref().is_none_or(|pin| problem.tables.part.accepts(pin, need))
+        });
         let needs: Option<Vec<State>> = op
             .operands
             .iter()
@@ -40,7 +37,10 @@ pub(super) fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
             .collect();
         let gives = problem.table(op.result).space.find(&layout.result);
         let enters = !op.is(&MapForm::LoopCarried)
-            || op.result_pin.as_ref().is_none_or(|pin| pin.accepts(&layout.result));
+            || op
+                .result_pin
+                .as_ref()
+                .is_none_or(|pin| problem.tables.part.accepts(pin, &layout.result));
         let (true, Some(needs), Some(gives)) = (allowed && enters, needs, gives) else {
             continue;
         };

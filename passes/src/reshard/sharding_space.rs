@@ -1,4 +1,5 @@
-//! Every sharding that a value of one shape can have, and every single reshard step between them.
+//! Every sharding that a value of one shape can have, and every single reshard step between them;
+//! where there are too many shardings, those of a part ([`crate::reshard::part`]).
 //!
 //! The *shape* of a value determines the prices of its reshards: the sizes of its dimensions, its
 //! element type, and how its partial results combine. Values of equal shape share one space. The
@@ -26,6 +27,8 @@ use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
 use crate::cost::collective::{CostModel, collective_seconds, participating_axes, volume_side};
 use crate::layouts::local_shape;
+use crate::reshard::part::{Grouped, MOST_STATES, Part};
+use crate::reshard::relaxed::{self, AxisClasses};
 use crate::solver::weight::Weight;
 
 /// A sharding's number in its space.
@@ -33,7 +36,7 @@ pub(crate) type State = usize;
 
 /// The shape of a value: all that determines the prices of its reshards.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ValueShape {
+pub(crate) struct ValueShape {
     /// The size of each dimension, and whether it is padded.
     pub sizes: Vec<(u64, bool)>,
     /// Bits an element.
@@ -60,13 +63,21 @@ pub struct ReshardEdge {
 pub struct ShardingSpace {
     states: IndexSet<Sharding, FxBuildHasher>,
     edges: Vec<Vec<ReshardEdge>>,
+    /// Classes of axes, if shardings that are alike by them are one.
+    classes: Option<AxisClasses>,
 }
 
 impl ShardingSpace {
-    /// All states of the values of a shape and the steps between them.
-    pub fn new(program: &Program, shape: &ValueShape, cost_model: &CostModel) -> Self {
-        let states = enumerate(program, shape);
-        let mut space = Self { edges: Vec::new(), states };
+    /// The states of the values of a shape in a part of all shardings, with `more` of them, and the
+    /// steps between them.
+    pub(crate) fn new(
+        program: &Program,
+        shape: &ValueShape,
+        cost_model: &CostModel,
+        (part, more): (&Part, &IndexSet<Sharding, FxBuildHasher>),
+    ) -> Self {
+        let states = enumerate(program, shape, part, more);
+        let mut space = Self { edges: Vec::new(), states, classes: part.classes.clone() };
         let pricing = Pricing { program, shape, cost_model };
         let alike = space.alike(program);
         space.edges = (0..space.len())
@@ -110,12 +121,25 @@ impl ShardingSpace {
     /// The number of `sharding`; `None` if its sizes do not divide, or if it is partial and the
     /// shape never is.
     pub fn find(&self, sharding: &Sharding) -> Option<State> {
-        self.states.get_index_of(sharding)
+        match &self.classes {
+            Some(classes) => self.states.get_index_of(&classes.canonical(sharding)),
+            None => self.states.get_index_of(sharding),
+        }
     }
 
     /// The steps from `state`.
     pub fn edges(&self, state: State) -> &[ReshardEdge] {
         &self.edges[state]
+    }
+
+    /// ReduceScatters. There are so many arrangements of many axes that it takes less to look for
+    /// those among the states.
+    fn scatters(&self, from: &Sharding, targets: &mut Targets) {
+        if from.unreduced.axes().len() <= MOST_ARRANGED {
+            return arranged(from, targets);
+        }
+        let scattered = self.states.iter().filter(|to| is_scattered(from, to));
+        targets.extend(scattered.map(|to| (CollectiveKind::ReduceScatter, to.clone())));
     }
 
     /// All shardings in order.
@@ -127,28 +151,34 @@ impl ShardingSpace {
         let from = self.sharding(state);
         let mut targets = Vec::new();
         slices(pricing, from, &mut targets);
-        gathers(from, &mut targets);
         reduces(from, &mut targets);
-        scatters(from, &mut targets);
-        moves(pricing, from, &mut targets);
+        if self.classes.is_some() {
+            relaxed::gathers(from, &mut targets);
+            relaxed::scatters(from, &mut targets);
+            relaxed::exchanges(from, &mut targets);
+        } else {
+            gathers(from, &mut targets);
+            self.scatters(from, &mut targets);
+            moves(pricing, from, &mut targets);
+        }
         unreduces(pricing, from, &mut targets);
         let mut best: IndexMap<State, ReshardEdge, FxBuildHasher> = IndexMap::default();
-        let mut offer = |to: State, kind: CollectiveKind| {
+        let mut offer = |to: State, kind: CollectiveKind, target: &Sharding| {
             if pricing.bytes(self.sharding(to)) > pricing.cost_model.most_bytes {
                 return;
             }
-            let weight = pricing.weight(&kind, from, self.sharding(to));
+            let weight = pricing.weight(&kind, from, target);
             if best.get(&to).is_none_or(|edge| weight < edge.weight) {
                 best.insert(to, ReshardEdge { to, kind, weight });
             }
         };
         for (kind, target) in targets {
-            if let Some(to) = self.find(&target) {
-                offer(to, kind);
+            if let Some(to) = self.find(&target).filter(|&to| to != state) {
+                offer(to, kind, &target);
             }
         }
         for &to in alike.iter().filter(|&&to| to != state) {
-            offer(to, CollectiveKind::Permute);
+            offer(to, CollectiveKind::Permute, self.sharding(to));
         }
         best.sort_unstable_keys();
         best.into_values().collect()
@@ -228,39 +258,59 @@ pub fn describe(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Collec
     Collective { kind: kind.clone(), axes, into }
 }
 
-fn enumerate(program: &Program, shape: &ValueShape) -> IndexSet<Sharding, FxBuildHasher> {
-    let mut found: IndexSet<Sharding, FxBuildHasher> = IndexSet::default();
-    let usable = |axis: &AxisRef| Some(axis.axis()) != shape.staged_over;
-    found.insert(Sharding::replicated(shape.sizes.len()));
-    let mut next = 0;
-    while next < found.len() {
-        let current = found[next].clone();
-        next += 1;
-        for axis in program
-            .mesh
-            .splitting()
-            .map(AxisRef::whole)
-            .filter(usable)
-            .filter(|&axis| !current.uses(axis))
-        {
-            for (position, &(size, pad)) in shape.sizes.iter().enumerate() {
-                let mut axes = current.dims[position].clone();
-                axes.push(axis);
-                if pad || size.is_multiple_of(local_shape::parts(&program.mesh, &axes)) {
-                    let mut sharding = current.clone();
-                    sharding.dims[position] = axes;
-                    found.insert(sharding);
-                }
-            }
-            if let Some(kind) = shape.partial {
-                let pending = current.unreduced.axes().iter().copied().chain([axis]);
-                let mut sharding = current.clone();
-                sharding.unreduced = Unreduced::new(kind, pending);
-                found.insert(sharding);
-            }
+/// The shardings of a shape in a part of all: those by groups of axes, and of the others as many as
+/// can be tabulated.
+fn enumerate(
+    program: &Program,
+    shape: &ValueShape,
+    part: &Part,
+    more: &IndexSet<Sharding, FxBuildHasher>,
+) -> IndexSet<Sharding, FxBuildHasher> {
+    let is_staged = |axis: &AxisRef| Some(axis.axis()) == shape.staged_over;
+    let groups: Vec<AxisList> =
+        part.groups.iter().filter(|group| !group.iter().any(is_staged)).cloned().collect();
+    let ValueShape { sizes, partial, .. } = shape;
+    let mut found = {
+        let classes = part.classes.as_ref();
+        Grouped { program, groups: &groups, classes, sizes, partial: *partial }.shardings()
+    };
+    for sharding in more {
+        if found.len() as u64 >= MOST_STATES {
+            break;
+        }
+        if is_of_shape(program, shape, sharding) {
+            found.insert(sharding.clone());
         }
     }
     found
+}
+
+/// Whether a sharding divides the sizes of a shape, and is partial only where the shape can be.
+fn is_of_shape(program: &Program, shape: &ValueShape, sharding: &Sharding) -> bool {
+    let divides = |(&(size, pad), axes): (&(u64, bool), &AxisList)| {
+        pad || size.is_multiple_of(local_shape::parts(&program.mesh, axes))
+    };
+    let is_partial = !sharding.unreduced.is_empty();
+    shape.sizes.iter().zip(&sharding.dims).all(divides)
+        && (!is_partial || shape.partial == Some(sharding.unreduced.kind()))
+        && !sharding.axes().any(|axis| Some(axis.axis()) == shape.staged_over)
+}
+
+/// Unreduced axes of which all arrangements are enumerated.
+const MOST_ARRANGED: usize = 4;
+
+/// Whether one sharding is another one with some of its unreduced axes appended to dimensions.
+fn is_scattered(from: &Sharding, to: &Sharding) -> bool {
+    let appended = |(before, after): (&AxisList, &AxisList)| {
+        let more = after.strip_prefix(before.as_slice());
+        more.is_some_and(|more| more.iter().all(|axis| from.unreduced.axes().contains(axis)))
+    };
+    let left = to.unreduced.axes();
+    left.len() < from.unreduced.axes().len()
+        && left.iter().all(|axis| from.unreduced.axes().contains(axis))
+        && (left.is_empty() || to.unreduced.kind() == from.unreduced.kind())
+        && from.dims.iter().zip(&to.dims).all(appended)
+        && to.axes().count() == from.axes().count()
 }
 
 /// The axes of a mesh on which one AllToAll may change more than two dimensions.
@@ -310,7 +360,8 @@ fn reduces(from: &Sharding, targets: &mut Targets) {
     }
 }
 
-fn scatters(from: &Sharding, targets: &mut Targets) {
+/// Each arrangement of unreduced axes at the ends of dimensions.
+fn arranged(from: &Sharding, targets: &mut Targets) {
     let mut seen: IndexSet<Sharding, FxBuildHasher> = IndexSet::default();
     seen.insert(from.clone());
     let mut next = 0;

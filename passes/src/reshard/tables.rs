@@ -1,5 +1,7 @@
 //! The reshard tables of a program: one for each distinct shape of a value.
 
+use std::sync::Arc;
+
 use indexmap::IndexSet;
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
@@ -10,6 +12,7 @@ use shardwise_ir::sharding::{Pin, Reduction, Sharding};
 
 use crate::cost::collective::{CostModel, Refinement};
 use crate::layouts::op_layouts::{self, Layout};
+use crate::reshard::part::Part;
 use crate::reshard::paths::Reshards;
 use crate::reshard::sharding_space::{ShardingSpace, State, ValueShape};
 use crate::solver::dreyfus_wagner::{Terminal, Trees};
@@ -24,27 +27,28 @@ pub struct Tables<'a> {
     pub all: Vec<Reshards>,
     table_of: Vec<usize>,
     partial: Vec<Option<Reduction>>,
+    /// The shardings that they have.
+    pub(crate) part: Arc<Part>,
 }
 
 impl<'a> Tables<'a> {
-    /// The first value whose shardings are more than can be tabulated, if there is one: their
-    /// number grows with the factorial of the axes.
-    pub fn too_large(program: &Program) -> Option<ValueId> {
-        let axes = program.mesh.splitting().count();
-        program
-            .values
-            .iter_enumerated()
-            .find(|(_, value)| states_at_most(axes, value.dims.len()) > MOST_STATES)
-            .map(|(id, _)| id)
+    /// Whether the tables of a program have all shardings of every value.
+    pub fn has_all(program: &Program) -> bool {
+        Part::first(program).is_whole
     }
 
-    /// Tabulates every shape that occurs.
+    /// Tabulates every shape that occurs: all of its shardings, or a part where there are too many.
     pub fn new(program: &'a Analyzed, refinement: Refinement) -> Self {
-        Self::on(program, CostModel::time(refinement))
+        Self::within(program, CostModel::time(refinement), Part::first(program).into())
     }
 
-    /// The same under another cost model.
-    pub fn on(program: &'a Analyzed, cost_model: CostModel) -> Self {
+    /// The same shardings under another cost model.
+    pub(crate) fn repriced(&self, cost_model: CostModel) -> Self {
+        Self::within(self.program, cost_model, Arc::clone(&self.part))
+    }
+
+    /// Tabulates a part of all shardings.
+    pub(crate) fn within(program: &'a Analyzed, cost_model: CostModel, part: Arc<Part>) -> Self {
         debug_assert!(
             program.backward.is_none(),
             "gradients are derived before anything is planned"
@@ -67,12 +71,17 @@ impl<'a> Tables<'a> {
             };
             table_of.push(shapes.insert_full(shape).0);
         }
+        let more = beside_groups(program, &part, &table_of, &partial);
         let shapes: Vec<ValueShape> = shapes.into_iter().collect();
         let all = shapes
             .par_iter()
-            .map(|shape| Reshards::new(ShardingSpace::new(program, shape, &cost_model)))
+            .enumerate()
+            .map(|(number, shape)| {
+                let shardings = (&*part, &more[number]);
+                Reshards::new(ShardingSpace::new(program, shape, &cost_model, shardings))
+            })
             .collect();
-        Self { program, cost_model, all, table_of, partial }
+        Self { program, cost_model, all, table_of, partial, part }
     }
 
     /// An empty table of the cheapest trees for each of [`Tables::all`].
@@ -103,15 +112,18 @@ impl<'a> Tables<'a> {
         states.into_iter().min_by_key(|state| (axes(state), *state)).unwrap_or(0)
     }
 
+    /// The layouts of an operation in the groups of axes that its part has for it.
+    pub(crate) fn layouts_of_part(&self, op: &Op) -> Vec<Layout> {
+        layouts_of_part(self.program, &self.part, op, &self.partial)
+    }
+
     /// The layouts of an operation that fit its brackets and the shardings of its values.
     pub fn layouts(&self, op: &Op) -> Vec<Layout> {
-        let partial: Vec<Option<Reduction>> =
-            op.operands.iter().map(|operand| self.partial(operand.value)).collect();
         let fits = |operand: &Operand, sharding: &Sharding| {
-            operand.pin.as_ref().is_none_or(|pin| pin.accepts(sharding))
+            operand.pin.as_ref().is_none_or(|pin| self.part.accepts(pin, sharding))
                 && self.of(operand.value).space.find(sharding).is_some()
         };
-        let mut layouts = op_layouts::layouts(self.program, op, &partial);
+        let mut layouts = self.layouts_of_part(op);
         layouts.retain(|layout| {
             op.operands.iter().zip(&layout.operands).all(|(operand, to)| fits(operand, to))
                 && self.of(op.result).space.find(&layout.result).is_some()
@@ -124,25 +136,55 @@ impl<'a> Tables<'a> {
         let space = &self.of(value).space;
         match pin.exact() {
             Some(exact) => space.find(&exact).into_iter().collect(),
-            None => (0..space.len()).filter(|&state| pin.accepts(space.sharding(state))).collect(),
+            None => {
+                let accepted = |&state: &State| self.part.accepts(pin, space.sharding(state));
+                (0..space.len()).filter(accepted).collect()
+            }
         }
     }
 }
 
-/// Shardings of one value: a table of all distances then takes under half a gigabyte.
-const MOST_STATES: u64 = 4500;
+fn layouts_of_part(
+    program: &Analyzed,
+    part: &Part,
+    op: &Op,
+    partial: &[Option<Reduction>],
+) -> Vec<Layout> {
+    let partial: Vec<Option<Reduction>> =
+        op.operands.iter().map(|operand| partial[operand.value.index()]).collect();
+    let in_order = part.classes.is_some();
+    op_layouts::layouts_by(program, op, &partial, &part.groups_of(program, op), in_order)
+}
 
-/// The number of shardings of `rank` dimensions on `axes` axes, ignoring divisibility: used axes
-/// are ordered in lists, each other axis is pending or not.
-fn states_at_most(axes: usize, rank: usize) -> u64 {
-    let (axes, rank) = (axes as u64, rank as u64);
-    let mut total = 0_u64;
-    let mut arranged = 1_u64;
-    for used in 0..=axes {
-        total = total.saturating_add(arranged.saturating_mul(1 << (axes - used)));
-        arranged = arranged.saturating_mul(axes - used).saturating_mul(rank + used) / (used + 1);
+/// For each table, the shardings of a part that are not by its groups: those that it adds for
+/// values, and those of the layouts of operations.
+fn beside_groups(
+    program: &Analyzed,
+    part: &Part,
+    table_of: &[usize],
+    partial: &[Option<Reduction>],
+) -> Vec<IndexSet<Sharding, FxBuildHasher>> {
+    let tables = table_of.iter().max().map_or(0, |last| last + 1);
+    let mut more = vec![IndexSet::default(); tables];
+    if part.is_whole {
+        return more;
     }
-    total
+    for (id, &table) in program.values.indices().zip(table_of) {
+        more[table].extend(part.more(id).cloned());
+    }
+    let layouts: Vec<Vec<Layout>> = (0..program.ops.len())
+        .into_par_iter()
+        .map(|op| layouts_of_part(program, part, &program.ops[OpId::new(op)], partial))
+        .collect();
+    for (op, layouts) in program.ops.iter().zip(layouts) {
+        for Layout { operands, result } in layouts {
+            for (operand, sharding) in op.operands.iter().zip(operands) {
+                more[table_of[operand.value.index()]].insert(sharding);
+            }
+            more[table_of[op.result.index()]].insert(result);
+        }
+    }
+    more
 }
 
 /// For each value, the kind of its partial results, if it can have any: as written, produced by a
@@ -163,7 +205,9 @@ fn partial_kinds(program: &Analyzed) -> Vec<Option<Reduction>> {
             let kind = &mut kinds[operand.value.index()];
             *kind = kind.or(pending(&operand.pin));
         }
-        if may_stay_pending(program, op.result) {
+        // Brackets may ask for a pending sum that is reduced right after the operation.
+        let is_written = op.operands.iter().any(|operand| pending(&operand.pin).is_some());
+        if is_written || may_stay_pending(program, op.result) {
             for value in op_layouts::joined_by_sums(op, |value| kinds[value.index()]) {
                 kinds[value.index()] = Some(Reduction::Sum);
             }

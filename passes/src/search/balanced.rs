@@ -38,6 +38,7 @@ use crate::search::serial::solve;
 use crate::search::tie_break::prefer;
 use crate::solver::branch_and_bound::{OpenNode, Outcome, best_first, can_prune};
 use crate::solver::dreyfus_wagner::Trees;
+use crate::solver::interrupt::Interrupt;
 use crate::solver::model::UnaryCosts;
 use crate::solver::reprice;
 use crate::solver::tabulate::{TabulatedTerms, evaluations};
@@ -77,7 +78,7 @@ pub(crate) fn search(
     }
     let mut bounds: Vec<(f64, Vec<f64>)> = Vec::new();
     for _ in 0..ROUNDS {
-        if request.interrupt.is_cancelled() {
+        if request.interrupt.is_due() {
             break;
         }
         let shares = known.best_shares();
@@ -116,10 +117,7 @@ pub(crate) fn search(
 
 /// Tables that weight a second of each axis by its share.
 fn weighted<'a>(tables: &Tables<'a>, shares: &[f64]) -> Tables<'a> {
-    Tables::on(
-        tables.program,
-        CostModel { links: Some(shares[1..].to_vec()), ..tables.cost_model.clone() },
-    )
+    tables.repriced(CostModel { links: Some(shares[1..].to_vec()), ..tables.cost_model.clone() })
 }
 
 /// Branch and bound over the choices from the incumbent on; returns the remaining bound.
@@ -137,7 +135,7 @@ fn branch(textbook: &Plan, shares: &[Vec<f64>], known: &mut Known<'_>) -> f64 {
     let views: Vec<View<'_>> = tabulated
         .iter()
         .zip(shares)
-        .map(|(counted, shares)| View::new(counted, textbook, shares[0]))
+        .map(|(counted, shares)| View::new(counted, textbook, shares[0], &known.request.interrupt))
         .collect();
     let is_scheduled = known.request.objective == Objective::Scheduled;
     let critical_path = is_scheduled.then(|| CriticalPath::new(in_seconds)).flatten();
@@ -161,12 +159,12 @@ struct View<'t> {
 }
 
 impl<'t> View<'t> {
-    fn new(tables: &'t Tables<'t>, textbook: &Plan, compute: f64) -> Self {
+    fn new(tables: &'t Tables<'t>, textbook: &Plan, compute: f64, interrupt: &Interrupt) -> Self {
         let mut problem = Problem::new(tables, compute);
         prefer(&mut problem, textbook);
         let mut trees = tables.trees();
         let model = problem.model();
-        let terms = TabulatedTerms::new(&model, &mut trees, reprice::LIMITS);
+        let terms = TabulatedTerms::new(&model, &mut trees, reprice::LIMITS, interrupt);
         Self { problem, unary: model.unary, terms, trees }
     }
 }

@@ -1,6 +1,7 @@
 //! The request and the result of a search.
 
 use shardwise_ir::plan::{Materialization, Plan};
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::propagate::textbook::Infeasible;
 use crate::search::objective::Objective;
@@ -40,15 +41,35 @@ pub enum Refusal {
     OverCapacity(Box<Plan>, f64),
 }
 
-/// How much work a search under a memory limit does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How much work a search does before it ends without a proof.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Effort {
-    /// Until its own limits of work. Where nothing fits, it also looks for the smallest plan.
-    #[default]
-    Full,
-    /// A few solutions: a plan and a valid bound, both weaker. Where nothing fits, the plan of the
-    /// refusal is that without a limit.
+    /// A second or two: a plan and a valid bound, both weaker. Where nothing fits into the memory,
+    /// the plan of the refusal is that without a limit.
     Quick,
+    /// Up to about ten seconds. Where nothing fits into the memory, it also looks for the smallest
+    /// plan.
+    #[default]
+    Normal,
+    /// Up to about a minute, where that makes the gap smaller.
+    High,
+}
+
+impl Effort {
+    /// As options write it.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// What the solver's counts of work are multiplied with.
+    pub(crate) fn work(self) -> f64 {
+        match self {
+            Self::Quick => 0.25,
+            Self::Normal => 1.0,
+            Self::High => 8.0,
+        }
+    }
 }
 
 /// The request of a search.
@@ -60,6 +81,6 @@ pub struct Request {
     pub interrupt: Interrupt,
     /// Bytes that a device may hold.
     pub capacity: Option<f64>,
-    /// How much work is spent under a capacity.
+    /// How much work is spent.
     pub effort: Effort,
 }

@@ -24,6 +24,9 @@ use crate::solver::weight::Weight;
 /// between all of them. Above that, only the solver's bounds remove costly ones.
 const PRUNED: usize = 500;
 
+/// The share of the time for that.
+const FOR_DOMINANCE: f64 = 0.3;
+
 /// The cheapest plan, however much memory it takes.
 pub(crate) fn search(
     tables: &Tables<'_>,
@@ -92,19 +95,19 @@ fn solve_from(
     interrupt: &Interrupt,
 ) -> Result<Option<Solved>, Infeasible> {
     let (tables, compute) = (problem.tables, problem.compute);
-    if interrupt.is_cancelled() {
+    if interrupt.is_cancelled() || interrupt.is_due() && known.is_some() {
         return Ok(known.map(Solved::unproven));
     }
     let before = problem.variables.iter().map(|variable| variable.choices.len()).sum();
     if tables.all.iter().all(|table| table.space.len() <= PRUNED) {
-        dominance::prune(&mut problem);
+        dominance::prune(&mut problem, &interrupt.part(FOR_DOMINANCE));
     }
     let after = problem.variables.iter().map(|variable| variable.choices.len()).sum();
     let mut impossible = problem.variables.iter().filter(|variable| variable.choices.is_empty());
     if let Some(op) = impossible.find_map(|variable| variable.decides.operation()) {
         return Err(Infeasible::Operation(op));
     }
-    if interrupt.is_cancelled() {
+    if interrupt.is_cancelled() || interrupt.is_due() && known.is_some() {
         return Ok(known.map(Solved::unproven));
     }
     let model = problem.model();

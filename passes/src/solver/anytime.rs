@@ -13,10 +13,11 @@
 
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::dual::Dual;
-use crate::solver::eliminate::{Minimum, TableLimits};
+use crate::solver::eliminate::Minimum;
 use crate::solver::marginals::{UNREACHABLE, seconds};
 use crate::solver::minimize::{Evaluate, Limits, Reduced, Solution, StopReason};
 use crate::solver::model::Model;
+use crate::solver::neighbourhoods::Neighbourhoods;
 use crate::solver::primal_heuristic::PrimalHeuristic;
 use crate::solver::tabulate::{TabulatedTerms, evaluations};
 use crate::solver::weight::Weight;
@@ -37,11 +38,22 @@ const MOST_WORK: usize = 1_500_000_000;
 const SWEEPS: &[usize] = &[4, 4, 8, 16, 32];
 const WORTHWHILE: f64 = 1e-5;
 
-/// The limit of rounds.
+/// The share of the time for the first bound.
+const FOR_FIRST_BOUND: f64 = 0.5;
+
+/// Rounds after which a search goes on only where its gap is wide, and the limit of those.
 const ROUNDS: usize = 8;
+const MORE_ROUNDS: usize = 200;
+
+/// A gap that is worth more rounds, and what each of them must take from it.
+const WIDE: f64 = 0.01;
+const PROGRESS: f64 = 2e-3;
 
 /// How many choices of every variable are tried, as long as tables stay small.
 const WIDTHS: [usize; 7] = [2, 3, 5, 8, 12, 20, 32];
+
+/// How many choices of a variable are tried together with its neighbours'.
+const NEAR_CHOICES: usize = 8;
 
 /// The state after a round: the bound and the cost of the best solution in seconds, and the number
 /// of remaining choices.
@@ -65,7 +77,7 @@ pub(crate) fn solve<'m>(
     evaluate: &mut Evaluate<'_>,
 ) -> Solution {
     model.prepare_metrics();
-    let mut dual = Dual::new(model);
+    let mut dual = Dual::new(model, &limits.interrupt);
     dual.upper_bound = seconds(cutoff);
     Rounds { model, trees, limits, evaluate, dual, best: None }.run()
 }
@@ -76,7 +88,12 @@ impl Rounds<'_, '_> {
         let mut bound = 0.0_f64;
         let mut number = 0;
         let stop_reason = loop {
+            if number == 0 {
+                // There is no solution yet: time is left to find one.
+                self.dual.interrupt = self.limits.interrupt.part(FOR_FIRST_BOUND);
+            }
             self.ascend(SWEEPS[number.min(SWEEPS.len() - 1)]);
+            self.dual.interrupt = self.limits.interrupt.clone();
             if self.limits.interrupt.is_cancelled() {
                 break StopReason::Interrupted;
             }
@@ -86,11 +103,15 @@ impl Rounds<'_, '_> {
             self.dual.sweep();
             let left = left(&self.dual);
             let now = (self.dual.bound(), self.dual.upper_bound, left.iter().map(Vec::len).sum());
-            let stop = self.stop(number, before, now);
+            let mut stop = self.stop(number, before, now);
+            let is_over = matches!(stop, Some(StopReason::Stalled | StopReason::WorkLimit));
+            if is_over && self.search_neighbourhoods() && self.has_work_left(number) {
+                stop = None;
+            }
             let most = if stop.is_some() {
                 usize::MAX
             } else {
-                FIRST_PROOF << (GROWTH_OF_PROOFS * number)
+                FIRST_PROOF << (GROWTH_OF_PROOFS * number.min(ROUNDS))
             };
             if let Some(reduced) = self.proof(&left, most) {
                 return Solution::proven(StopReason::Fixed, reduced);
@@ -119,11 +140,25 @@ impl Rounds<'_, '_> {
             Some(StopReason::Interrupted)
         } else if stalled {
             Some(StopReason::Stalled)
-        } else if self.dual.work > MOST_WORK || number + 1 == ROUNDS {
+        } else if !self.has_work_left(number)
+            || number + 1 >= ROUNDS && !self.is_worth_more(before, now)
+        {
             Some(StopReason::WorkLimit)
         } else {
             None
         }
+    }
+
+    /// Whether the gap is wide after the first rounds, and the last round made it smaller.
+    fn is_worth_more(&self, before: Progress, now: Progress) -> bool {
+        let gap = |(bound, best, _): Progress| best / bound - 1.0;
+        let progress = PROGRESS / self.limits.interrupt.work;
+        gap(now) > WIDE && gap(before) - gap(now) > progress * gap(before)
+    }
+
+    /// Whether another round is within the counts of work.
+    fn has_work_left(&self, number: usize) -> bool {
+        self.dual.work <= self.limits.interrupt.allowed(MOST_WORK) && number < MORE_ROUNDS
     }
 
     /// Sweeps until the bound hardly grows.
@@ -134,9 +169,10 @@ impl Rounds<'_, '_> {
             let raised = self.dual.sweep();
             idle = if raised > bound * (1.0 + WORTHWHILE) { 0 } else { idle + 1 };
             bound = raised;
+            self.limits.interrupt.report(self.dual.upper_bound, bound);
             if idle >= 3
-                || self.limits.interrupt.is_due()
-                || self.dual.work > MOST_WORK
+                || self.dual.interrupt.is_due()
+                || self.dual.work > self.limits.interrupt.allowed(MOST_WORK)
                 || !bound.is_finite()
             {
                 return;
@@ -161,16 +197,52 @@ impl Rounds<'_, '_> {
         self.dual.upper_bound = self.dual.upper_bound.min(best);
     }
 
+    /// Improves the best solution in one neighbourhood after another, where the gap is wide.
+    /// Returns whether it became better.
+    fn search_neighbourhoods(&mut self) -> bool {
+        let Some((before, mut best)) = self.best.take() else { return false };
+        let mut least = before;
+        let neighbourhoods = Neighbourhoods::new(self.model);
+        let ranked: Vec<Vec<usize>> =
+            self.dual.reduced_cost.iter().map(|reduced_cost| ranked(reduced_cost)).collect();
+        for near in neighbourhoods.iter() {
+            let is_closed = seconds(least) <= self.dual.bound() * (1.0 + WIDE);
+            if is_closed || self.limits.interrupt.is_due() {
+                break;
+            }
+            let mut kept: Vec<Vec<usize>> = best.iter().map(|&choice| vec![choice]).collect();
+            for &variable in near {
+                kept[variable] = nearest(&ranked[variable], NEAR_CHOICES, Some(best[variable]));
+            }
+            let restricted = self.model.restricted(&kept);
+            if evaluations(&restricted) > MOST_EVALUATIONS {
+                continue;
+            }
+            let Some(minimum) = eliminate(&restricted, self.trees, self.limits) else { continue };
+            let found = in_full(&kept, &minimum.assignment);
+            if found != best && self.model.is_feasible(&found, self.trees) {
+                let cost = (self.evaluate)(&found, self.trees);
+                if cost < least {
+                    (least, best) = (cost, found);
+                }
+            }
+        }
+        self.dual.upper_bound = self.dual.upper_bound.min(seconds(least));
+        self.best = Some((least, best));
+        least < before
+    }
+
     /// The minimum over all remaining choices, if exact elimination is within the limits.
     fn proof(&mut self, left: &[Vec<usize>], most_evaluations: usize) -> Option<Reduced> {
-        if left.iter().any(Vec::is_empty) || self.limits.interrupt.is_cancelled() {
+        if left.iter().any(Vec::is_empty) || self.limits.interrupt.is_due() {
             return None;
         }
         let model = self.model.restricted(left);
         if evaluations(&model) > most_evaluations {
             return None;
         }
-        Reduced::eliminate(&model, Some(left), self.trees, self.limits.proof)
+        let Limits { proof, interrupt, .. } = self.limits;
+        Reduced::eliminate(&model, Some(left), self.trees, *proof, interrupt)
             .filter(Reduced::is_feasible)
     }
 
@@ -182,7 +254,7 @@ impl Rounds<'_, '_> {
             self.dual.reduced_cost.iter().map(|reduced_cost| ranked(reduced_cost)).collect();
         let mut found = None;
         for width in WIDTHS {
-            if self.limits.interrupt.is_cancelled() {
+            if self.limits.interrupt.is_due() {
                 break;
             }
             let kept: Vec<Vec<usize>> = ranked
@@ -194,7 +266,7 @@ impl Rounds<'_, '_> {
             if evaluations(&restricted) > MOST_EVALUATIONS {
                 break;
             }
-            let Some(minimum) = eliminate(&restricted, self.trees, self.limits.heuristic) else {
+            let Some(minimum) = eliminate(&restricted, self.trees, self.limits) else {
                 break;
             };
             found = Some(in_full(&kept, &minimum.assignment));
@@ -203,8 +275,9 @@ impl Rounds<'_, '_> {
     }
 }
 
-fn eliminate(model: &Model, trees: &mut [Trees<'_>], limits: TableLimits) -> Option<Minimum> {
-    TabulatedTerms::exactly(model, trees, limits)?.minimize_exactly(&model.unary)
+fn eliminate(model: &Model, trees: &mut [Trees<'_>], limits: &Limits) -> Option<Minimum> {
+    TabulatedTerms::exactly(model, trees, limits.heuristic, &limits.interrupt)?
+        .minimize_exactly(&model.unary)
 }
 
 /// The remaining choices, in their order.

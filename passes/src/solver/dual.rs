@@ -22,7 +22,9 @@
 
 use std::sync::Arc;
 
+use crate::solver::edge_shares::TreeShares;
 use crate::solver::graph::Node;
+use crate::solver::interrupt::Interrupt;
 use crate::solver::marginals::{UNREACHABLE, lesser, seconds};
 use crate::solver::model::{End, Model, Placement, Term, UnaryCosts};
 use crate::solver::term_marginals::{self, Subtrees};
@@ -137,6 +139,8 @@ pub(crate) struct Dual<'m> {
     /// Trees to the terminals of each term as of the backward pass: nothing that they depend on
     /// changes until the forward pass reaches the term.
     kept: Vec<Subtrees>,
+    /// The shares of edges of trees to many terminals.
+    pub(crate) shares: Vec<TreeShares>,
     /// For each choice, its reduced cost as of the last sweep: the least excess over the bound of
     /// an assignment with it; infinite if the choice was removed.
     pub(crate) reduced_cost: Vec<Vec<f64>>,
@@ -146,11 +150,13 @@ pub(crate) struct Dual<'m> {
     before: f64,
     /// Numbers evaluated so far.
     pub(crate) work: usize,
+    /// What ends a pass before its last block.
+    pub(crate) interrupt: Interrupt,
 }
 
 impl<'m> Dual<'m> {
     /// With all prices at zero.
-    pub(crate) fn new(model: &'m Model) -> Self {
+    pub(crate) fn new(model: &'m Model, interrupt: &Interrupt) -> Self {
         let (variables, terms) = (model.unary.len(), model.terms.len());
         let in_seconds = |costs: &Vec<_>| costs.iter().copied().map(seconds).collect();
         let mut this = Self {
@@ -165,10 +171,12 @@ impl<'m> Dual<'m> {
             least_of_variable: vec![0.0; variables],
             least_of_term: vec![0.0; terms],
             kept: vec![Subtrees::default(); terms],
+            shares: vec![TreeShares::default(); terms],
             reduced_cost: model.unary.iter().map(|costs| vec![0.0; costs.len()]).collect(),
             upper_bound: UNREACHABLE,
             before: 0.0,
             work: 0,
+            interrupt: interrupt.clone(),
         };
         for (number, term) in model.terms.iter().enumerate() {
             this.connect(number, term);
@@ -245,8 +253,9 @@ impl<'m> Dual<'m> {
         let reset = |&own: &f64| if own < UNREACHABLE { 0.0 } else { UNREACHABLE };
         self.reduced_cost =
             self.unary.iter().map(|costs| costs.iter().map(reset).collect()).collect();
-        self.least_of_variable.fill(0.0);
-        self.least_of_term.fill(0.0);
+        // Until a pass computes them.
+        self.least_of_variable.fill(f64::NEG_INFINITY);
+        self.least_of_term.fill(f64::NEG_INFINITY);
         self.kept.fill(Subtrees::default());
         for edge in &mut self.edges {
             edge.live.fill(false);
@@ -264,10 +273,15 @@ impl<'m> Dual<'m> {
         self.bound()
     }
 
+    /// One pass. It may end at any block: a message only raises the minimum of its receiver, so
+    /// the minima that are known bound those that were not computed again.
     fn pass(&mut self, forwards: bool) {
         self.before = self.bound();
         let last = self.order.len();
         for i in 0..last {
+            if self.interrupt.is_due() {
+                return;
+            }
             match self.order[if forwards { i } else { last - 1 - i }] {
                 Block::Variable(variable) => self.balance_variable(variable, forwards),
                 Block::Term(term) => self.balance_term(term, forwards),
@@ -349,7 +363,10 @@ impl<'m> Dual<'m> {
             .iter()
             .zip(&next)
             .any(|(&edge, &next)| next && self.edges[edge].slot != Slot::Root);
-        let Some((least, marginals)) = self.of_term(number, &edges, with_terminals) else { return };
+        let Some((least, marginals)) = self.of_term(number, &edges, with_terminals) else {
+            self.least_of_term[number] = 0.0;
+            return;
+        };
         self.least_of_term[number] = least;
         if least == UNREACHABLE {
             return;
@@ -382,7 +399,7 @@ impl<'m> Dual<'m> {
                 tree,
                 self.model.graphs[tree.graph].metric(),
                 &prices,
-                &mut self.kept[number],
+                (&mut self.kept[number], &mut self.shares[number]),
                 with_terminals,
             )?,
         };

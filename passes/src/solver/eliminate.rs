@@ -18,6 +18,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
 use crate::solver::factor::{Factor, classify, strides};
+use crate::solver::interrupt::Interrupt;
 use crate::solver::weight::Weight;
 
 /// The result of elimination.
@@ -46,18 +47,20 @@ pub(crate) fn minimize(
     unary: &[Vec<Weight>],
     factors: Vec<Factor>,
     limits: TableLimits,
+    interrupt: &Interrupt,
 ) -> Minimum {
-    Elimination::new(unary, factors, limits).run()
+    Elimination::new(unary, factors, limits, interrupt).run()
 }
 
-/// The same if no table has to be split; else `None`, as soon as one would be.
+/// The same if no table has to be split and it ends in time; else `None`, as soon as that is known.
 pub(crate) fn minimize_exactly(
     unary: &[Vec<Weight>],
     factors: Vec<Factor>,
     limits: TableLimits,
+    interrupt: &Interrupt,
 ) -> Option<Minimum> {
-    let minimum =
-        Elimination { exact_only: true, ..Elimination::new(unary, factors, limits) }.run();
+    let elimination = Elimination::new(unary, factors, limits, interrupt);
+    let minimum = Elimination { exact_only: true, ..elimination }.run();
     minimum.exact.then_some(minimum)
 }
 
@@ -79,6 +82,8 @@ struct Elimination<'a> {
     /// The remaining factors of each variable.
     factors_of: Vec<BTreeSet<usize>>,
     limits: TableLimits,
+    /// From when on tables are not joined any more.
+    interrupt: &'a Interrupt,
     constant: Weight,
     exact: bool,
     evaluations: usize,
@@ -87,7 +92,12 @@ struct Elimination<'a> {
 }
 
 impl<'a> Elimination<'a> {
-    fn new(unary: &'a [Vec<Weight>], factors: Vec<Factor>, limits: TableLimits) -> Self {
+    fn new(
+        unary: &'a [Vec<Weight>],
+        factors: Vec<Factor>,
+        limits: TableLimits,
+        interrupt: &'a Interrupt,
+    ) -> Self {
         let mut this = Self {
             exact_only: false,
             unary,
@@ -95,6 +105,7 @@ impl<'a> Elimination<'a> {
             classes: Vec::new(),
             factors_of: vec![BTreeSet::new(); unary.len()],
             limits,
+            interrupt,
             constant: Weight::ZERO,
             exact: true,
             evaluations: 0,
@@ -197,8 +208,12 @@ impl<'a> Elimination<'a> {
         changed
     }
 
-    /// The factors in groups whose joint tables stay within the limits; one group if possible.
+    /// The factors in groups whose joint tables stay within the limits; one group if possible, and
+    /// each alone once the time is over.
     fn groups<'f>(&self, variable: usize, involved: &'f [Factor]) -> Vec<Vec<&'f Factor>> {
+        if self.interrupt.is_due() {
+            return involved.iter().map(|factor| vec![factor]).collect();
+        }
         let mut groups: Vec<Vec<&Factor>> = vec![Vec::new()];
         for factor in involved {
             let place = groups.iter().position(|group| {

@@ -9,6 +9,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::solver::dreyfus_wagner::{MOST_TERMINALS, Terminal, Trees};
 use crate::solver::graph::Node;
+use crate::solver::interrupt::Interrupt;
 use crate::solver::model::{End, Placement, SteinerTerm};
 use crate::solver::weight::Weight;
 
@@ -74,12 +75,19 @@ pub(crate) enum Tabulated {
     Relaxed(Vec<Factor>),
 }
 
-/// The cost of a term for every combination of choices.
-pub(crate) fn tabulate(term: &SteinerTerm, trees: &mut Trees<'_>, limit: usize) -> Tabulated {
-    let exact = (term.terminals.len() <= MOST_TERMINALS).then(|| table(term, trees, limit));
+/// The cost of a term for every combination of choices; where that ends before its last entry, the
+/// bound is that of the parts with a table.
+pub(crate) fn tabulate(
+    term: &SteinerTerm,
+    trees: &mut Trees<'_>,
+    limit: usize,
+    interrupt: &Interrupt,
+) -> Tabulated {
+    let is_small = term.terminals.len() <= MOST_TERMINALS;
+    let exact = is_small.then(|| table(term, trees, limit, interrupt));
     match exact.flatten() {
         Some(factor) => Tabulated::Exact(factor),
-        None => Tabulated::Relaxed(relaxed(term, trees, limit)),
+        None => Tabulated::Relaxed(relaxed(term, trees, limit, interrupt)),
     }
 }
 
@@ -118,10 +126,16 @@ fn evaluations_of_entry(term: &SteinerTerm, nodes: usize) -> usize {
 
 /// Each terminal alone, at its share of the cost: a tree costs at least as much as its costliest
 /// terminal, so at least the average.
-fn relaxed(term: &SteinerTerm, trees: &mut Trees<'_>, limit: usize) -> Vec<Factor> {
+fn relaxed(
+    term: &SteinerTerm,
+    trees: &mut Trees<'_>,
+    limit: usize,
+    interrupt: &Interrupt,
+) -> Vec<Factor> {
     let parts = term.terminals.len() as u32;
     let alone = term.terminals.iter().filter_map(|terminal| {
-        table(&SteinerTerm { terminals: vec![terminal.clone()], ..term.clone() }, trees, limit)
+        let alone = SteinerTerm { terminals: vec![terminal.clone()], ..term.clone() };
+        table(&alone, trees, limit, interrupt)
     });
     alone
         .map(|mut factor| {
@@ -131,19 +145,27 @@ fn relaxed(term: &SteinerTerm, trees: &mut Trees<'_>, limit: usize) -> Vec<Facto
         .collect()
 }
 
-fn table(term: &SteinerTerm, trees: &mut Trees<'_>, limit: usize) -> Option<Factor> {
+/// Entries of a table between two looks at the clock.
+const BETWEEN_LOOKS: usize = 64;
+
+fn table(
+    term: &SteinerTerm,
+    trees: &mut Trees<'_>,
+    limit: usize,
+    interrupt: &Interrupt,
+) -> Option<Factor> {
     let Equivalence { scope, classes, signatures } = equivalence_classes(term);
     let counts: Vec<usize> = signatures.iter().map(Vec::len).collect();
     let (strides, size) = strides(&counts, limit)?;
-    let table = (0..size)
-        .map(|place| {
-            let picked = signatures
-                .iter()
-                .zip(&strides)
-                .map(|(signature, stride)| &signature[place / stride % signature.len()]);
-            cost(term, picked, trees)
-        })
-        .collect();
+    let entry = |place: usize| {
+        let is_late = place % BETWEEN_LOOKS == 0 && interrupt.is_due();
+        let picked = signatures
+            .iter()
+            .zip(&strides)
+            .map(|(signature, stride)| &signature[place / stride % signature.len()]);
+        (!is_late).then(|| cost(term, picked, trees))
+    };
+    let table = (0..size).map(entry).collect::<Option<Vec<Weight>>>()?;
     Some(Factor { scope, classes, strides, table })
 }
 

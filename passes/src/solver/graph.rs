@@ -59,6 +59,12 @@ impl<T: Copy> Adjacency<T> {
         }
     }
 
+    /// The same edges with other weights, in the order of their places.
+    pub(crate) fn reweighted(&self, weights: impl Iterator<Item = T>) -> Self {
+        let edges = self.edges.iter().zip(weights).map(|(&(to, _), weight)| (to, weight));
+        Self { starts: self.starts.clone(), edges: edges.collect() }
+    }
+
     /// How many nodes there are.
     pub(crate) fn nodes(&self) -> usize {
         self.starts.len() - 1
@@ -67,6 +73,13 @@ impl<T: Copy> Adjacency<T> {
     /// How many edges there are.
     pub(crate) fn len(&self) -> usize {
         self.edges.len()
+    }
+
+    /// All edges, each with its node, in the order of their places.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Node, Node, T)> + '_ {
+        (0..self.nodes()).flat_map(|node| {
+            self.of(node).iter().map(move |&(other, weight)| (node, other as Node, weight))
+        })
     }
 
     /// The edges of one node.

@@ -78,7 +78,7 @@ pub(crate) fn minimize_within<'m>(
         return Bounded { best_s: none, lower_bound_s: none, was_cut_short: false };
     }
     model.prepare_metrics();
-    let subproblem = LagrangianSubproblem::new(model, trees);
+    let subproblem = LagrangianSubproblem::new(model, trees, limits.interrupt);
     let most = (MOST_WORK / model.unary.len().max(1)).max(20).min(limits.solutions);
     let solutions = subproblem.solutions(most);
     let columns = Columns::new(model);

@@ -11,7 +11,9 @@
 //! Prices are seconds in `f64`, which is enough for bounds and heuristics; exact minima are
 //! computed by [`crate::solver::eliminate`] on integers.
 
-use crate::solver::graph::{Adjacency, Graph};
+use std::sync::OnceLock;
+
+use crate::solver::graph::{Adjacency, Graph, Node};
 use crate::solver::weight::Weight;
 
 /// The distance of unreachable nodes, and the cost of infeasible choices.
@@ -28,12 +30,15 @@ pub(crate) fn seconds(weight: Weight) -> f64 {
 pub(crate) struct Metric {
     out: Adjacency<f64>,
     into: Adjacency<f64>,
+    /// For each edge out of a node, its place among those into nodes.
+    places: OnceLock<Vec<u32>>,
 }
 
 impl Metric {
     /// The edges of a graph.
     pub(crate) fn new(graph: &Graph) -> Self {
-        Self { out: graph.out.map(seconds), into: graph.into.map(seconds) }
+        let (out, into) = (graph.out.map(seconds), graph.into.map(seconds));
+        Self { out, into, places: OnceLock::new() }
     }
 
     /// How many nodes there are.
@@ -44,6 +49,46 @@ impl Metric {
     /// The numbers that one pass over all nodes and edges evaluates.
     pub(crate) fn size(&self) -> usize {
         8 * self.nodes() + self.out.len()
+    }
+
+    /// How many edges there are.
+    pub(crate) fn edges(&self) -> usize {
+        self.into.len()
+    }
+
+    /// The weights of all edges, in the order of the edges into nodes.
+    pub(crate) fn weights_into(&self) -> impl Iterator<Item = f64> + '_ {
+        self.into.all().map(|(_, _, weight)| weight)
+    }
+
+    /// The ends of all edges, from and to, in the order of the edges into nodes.
+    pub(crate) fn edges_into(&self) -> impl Iterator<Item = (Node, Node)> + '_ {
+        self.into.all().map(|(to, from, _)| (from, to))
+    }
+
+    /// The same graph with other weights, in the order of the edges into nodes.
+    pub(crate) fn with_weights(&self, weights: &[f64]) -> Self {
+        let places = self.places.get_or_init(|| self.places_into());
+        Self {
+            out: self.out.reweighted(places.iter().map(|&place| weights[place as usize])),
+            into: self.into.reweighted(weights.iter().copied()),
+            places: OnceLock::new(),
+        }
+    }
+
+    /// For each edge out of a node, its place among those into nodes; parallel edges are in the
+    /// same order in both.
+    fn places_into(&self) -> Vec<u32> {
+        let mut left: Vec<Vec<(Node, u32)>> = vec![Vec::new(); self.nodes()];
+        for (place, (to, from, _)) in self.into.all().enumerate() {
+            left[from].push((to, place as u32));
+        }
+        let mut taken = |(from, to, _)| {
+            let of: &mut Vec<(Node, u32)> = &mut left[from];
+            let first = of.iter().position(|&(other, _)| other == to);
+            of.remove(first.expect("an edge out of a node leads into one")).1
+        };
+        self.out.all().map(|edge: (Node, Node, f64)| taken(edge)).collect()
     }
 
     /// For every node, the least of the distance from any node plus the price there.
@@ -77,6 +122,32 @@ pub(crate) struct Marginals {
     pub(crate) from_root: Vec<f64>,
     /// For each terminal and node, with that terminal there; empty if not requested.
     pub(crate) of_terminal: Vec<Vec<f64>>,
+}
+
+impl Marginals {
+    /// Adds those of a part of the terminals, as what they are above its least: the root's at a
+    /// node is the least of what each part can spare there at its share of the price.
+    pub(crate) fn add(&mut self, part: Self, share: f64) {
+        self.least += part.least;
+        let spared = part.from_root.iter().map(|from_root| (from_root - part.least) / share);
+        self.from_root
+            .iter_mut()
+            .zip(spared)
+            .for_each(|(least, spared)| *least = lesser(*least, spared));
+        self.of_terminal.extend(part.of_terminal.into_iter().map(|of_terminal| {
+            of_terminal.iter().map(|marginal| marginal - part.least).collect::<Vec<f64>>()
+        }));
+    }
+
+    /// The sum of parts: all marginals above the sum of the least.
+    pub(crate) fn above_least(mut self) -> Self {
+        let least = self.least;
+        self.from_root
+            .iter_mut()
+            .chain(self.of_terminal.iter_mut().flatten())
+            .for_each(|marginal| *marginal += least);
+        self
+    }
 }
 
 /// For every set of terminals, the cheapest trees from all nodes: see [`inside`].
@@ -215,7 +286,8 @@ mod tests {
     /// A path of three nodes, a second apart, going up only.
     fn path() -> Metric {
         let out = Adjacency::new(&[vec![(1, 1.0)], vec![(2, 1.0)], Vec::new()]);
-        Metric { out, into: Adjacency::new(&[Vec::new(), vec![(0, 1.0)], vec![(1, 1.0)]]) }
+        let into = Adjacency::new(&[Vec::new(), vec![(0, 1.0)], vec![(1, 1.0)]]);
+        Metric { out, into, places: OnceLock::new() }
     }
 
     #[test]

@@ -35,6 +35,9 @@ impl Default for Limits {
     }
 }
 
+/// The share of the time for elimination of the whole model.
+const FOR_ELIMINATION: f64 = 0.3;
+
 /// The result of a minimisation.
 pub struct Solution {
     /// A choice for each variable; nothing if no feasible assignment was found.
@@ -137,7 +140,8 @@ pub(crate) fn minimize_with<'m>(
     if model.unary.iter().any(Vec::is_empty) {
         return Solution::infeasible();
     }
-    match Reduced::eliminate(model, None, trees, limits.elimination) {
+    let first = limits.interrupt.part(FOR_ELIMINATION);
+    match Reduced::eliminate(model, None, trees, limits.elimination, &first) {
         Some(reduced) if !reduced.is_feasible() => Solution::infeasible(),
         Some(reduced) => Solution::proven(StopReason::Eliminated, reduced),
         None => anytime::solve(model, trees, limits, cutoff, evaluate),
@@ -193,8 +197,9 @@ impl Reduced {
         kept: Option<&[Vec<usize>]>,
         trees: &mut [Trees<'_>],
         limits: TableLimits,
+        interrupt: &Interrupt,
     ) -> Option<Self> {
-        let terms = TabulatedTerms::exactly(model, trees, limits)?;
+        let terms = TabulatedTerms::exactly(model, trees, limits, interrupt)?;
         let minimum = terms.minimize_exactly(&model.unary)?;
         let kept = kept.map(<[_]>::to_vec);
         Some(Self { unary: model.unary.clone(), kept, terms, minimum })

@@ -192,7 +192,7 @@ impl Term {
             }
             Self::Tree(tree) => Self::Tree(SteinerTerm {
                 root: tree.root.restricted(kept),
-                terminals: tree.terminals.iter().map(|end| end.restricted(kept)).collect(),
+                terminals: tree.restricted_terminals(kept),
                 ..tree.clone()
             }),
         }
@@ -200,6 +200,28 @@ impl Term {
 }
 
 impl SteinerTerm {
+    /// The terminals with only the choices `kept`; those that are left at one node once a node.
+    fn restricted_terminals(&self, kept: &[Vec<usize>]) -> Vec<End<Terminal>> {
+        let (mut fixed, mut terminals) = (Vec::new(), Vec::new());
+        for end in &self.terminals {
+            let end = match end.restricted(kept) {
+                End::Chosen(placement) => placement
+                    .only_node()
+                    .map_or(End::Chosen(placement), |node| End::Fixed(vec![node])),
+                end @ End::Fixed(_) => end,
+            };
+            match end {
+                End::Fixed(nodes) if fixed.contains(&nodes) => {}
+                End::Fixed(nodes) => {
+                    fixed.push(nodes.clone());
+                    terminals.push(End::Fixed(nodes));
+                }
+                end @ End::Chosen(_) => terminals.push(end),
+            }
+        }
+        terminals
+    }
+
     /// The variables that its cost depends on, each once, in order.
     pub(crate) fn scope(&self) -> Vec<usize> {
         let root = self.root.placement().into_iter();
@@ -252,6 +274,12 @@ impl<Fixed: Clone> End<Fixed> {
 }
 
 impl Placement {
+    /// The node of all choices, if it is the same.
+    fn only_node(&self) -> Option<Node> {
+        let first = *self.nodes.first()?;
+        self.nodes.iter().all(|&node| node == first).then_some(first as Node)
+    }
+
     /// The node of a choice.
     pub(crate) fn node(&self, choice: usize) -> Node {
         self.nodes[choice] as Node

@@ -11,6 +11,7 @@
 //! The result is an upper bound only. Work counts towards the dual's limit.
 
 use crate::solver::dual::{Dual, Slot};
+use crate::solver::edge_shares::EdgeShares;
 use crate::solver::factor::Factor;
 use crate::solver::graph::Node;
 use crate::solver::marginals::{Metric, UNREACHABLE, lesser, of_one, of_root, seconds};
@@ -82,12 +83,15 @@ impl<'d, 'm> PrimalHeuristic<'d, 'm> {
         this
     }
 
-    /// A choice of every variable, if a feasible assignment was found.
+    /// A choice of every variable, if a feasible assignment was found in time.
     pub(crate) fn run(mut self) -> Option<Vec<usize>> {
         let before = self.dual.work;
         for pass in 0..PASSES {
             let mut improved = false;
             for i in 0..self.chosen.len() {
+                if self.dual.interrupt.is_due() {
+                    return self.chosen.into_iter().collect();
+                }
                 let variable = if pass % 2 == 0 { i } else { self.chosen.len() - 1 - i };
                 improved |= self.improve(variable)?;
             }
@@ -199,6 +203,15 @@ impl<'d, 'm> PrimalHeuristic<'d, 'm> {
             End::Chosen(_) if slot == Slot::Root => Vec::new(),
             End::Chosen(_) => self.root(metric, asked.term),
         };
+        if let (Slot::Terminal(i), Some(shares)) = (slot, self.shares_while_open(asked.term)) {
+            let start = match &tree.via {
+                Some(via) => only(via, &metric.forward_distances(times, &root)),
+                None => root,
+            };
+            let paths = shares.to_terminal(metric, times, &start, i);
+            self.dual.work += metric.size();
+            return paths;
+        }
         let ends = self.other_ends(metric, tree, edge);
         let ends: Vec<&[f64]> = ends.iter().map(Vec::as_slice).collect();
         self.dual.work += metric.size() << ends.len();
@@ -212,6 +225,16 @@ impl<'d, 'm> PrimalHeuristic<'d, 'm> {
                 of_one(metric, times, &only(via, &metric.forward_distances(times, &root)), &ends)
             }
         }
+    }
+
+    /// The shares of edges of a tree to many terminals, while some of them are not chosen yet: they
+    /// lead all terminals to the same nodes, which one terminal alone would not pay for.
+    fn shares_while_open(&self, term: usize) -> Option<&EdgeShares> {
+        let shares = self.dual.shares.get(term).map(|shares| &shares.of_paths)?;
+        let is_open = |&edge: &usize| self.chosen[self.dual.edges[edge].variable].is_none();
+        // The last ones are chosen last.
+        let mut edges = self.dual.edges_of_term[term].iter().rev();
+        (shares.is_set() && edges.any(is_open)).then_some(shares)
     }
 
     /// The prices of the nodes of other terminals of a tree, each different one once.

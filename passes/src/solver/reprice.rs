@@ -10,6 +10,7 @@ use crate::solver::anytime::nearest_to_the_bound;
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::dual::Dual;
 use crate::solver::eliminate::{Minimum, TableLimits};
+use crate::solver::interrupt::Interrupt;
 use crate::solver::model::{Model, UnaryCosts};
 use crate::solver::primal_heuristic::PrimalHeuristic;
 use crate::solver::tabulate::TabulatedTerms;
@@ -31,11 +32,11 @@ pub(crate) enum LagrangianSubproblem<'m> {
 
 impl<'m> LagrangianSubproblem<'m> {
     /// The exact one, if elimination is within the limits.
-    pub(crate) fn new(model: &'m Model, trees: &mut [Trees<'_>]) -> Self {
-        let terms = TabulatedTerms::exactly(model, trees, LIMITS);
+    pub(crate) fn new(model: &'m Model, trees: &mut [Trees<'_>], interrupt: &Interrupt) -> Self {
+        let terms = TabulatedTerms::exactly(model, trees, LIMITS, interrupt);
         match terms.filter(|terms| terms.minimize_exactly(&model.unary).is_some()) {
             Some(terms) => Self::Exact(terms),
-            None => Self::Bounded { dual: Box::new(Dual::new(model)), is_first: true },
+            None => Self::Bounded { dual: Box::new(Dual::new(model, interrupt)), is_first: true },
         }
     }
 
@@ -56,8 +57,12 @@ impl<'m> LagrangianSubproblem<'m> {
                 dual.reprice(unary);
                 let sweeps = if std::mem::take(is_first) { SWEEPS.0 } else { SWEEPS.1 };
                 let bound_s = (0..sweeps).map(|_| dual.sweep()).last().unwrap_or(0.0);
-                let bound =
-                    if bound_s.is_finite() { Weight::seconds(bound_s) } else { Weight::INFINITE };
+                // Where the time ended before the first pass did, nothing is known.
+                let bound = match bound_s {
+                    f64::NEG_INFINITY => Weight::ZERO,
+                    _ if bound_s.is_finite() => Weight::seconds(bound_s),
+                    _ => Weight::INFINITE,
+                };
                 let assignment = PrimalHeuristic::new(dual)
                     .run()
                     .unwrap_or_else(|| nearest_to_the_bound(&dual.reduced_cost));

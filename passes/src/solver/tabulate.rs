@@ -6,11 +6,15 @@
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::eliminate::{Minimum, TableLimits, minimize, minimize_exactly};
 use crate::solver::factor::{self, Factor, Tabulated, is_small};
+use crate::solver::interrupt::Interrupt;
 use crate::solver::model::{Model, Term, UnaryCosts};
 use crate::solver::weight::Weight;
 
 /// Evaluations of nodes allowed for a term's table, per combination of elimination.
 const EVALUATIONS: usize = 64;
+
+/// Evaluations of nodes for the tables of all terms that are to be exact: some seconds.
+const MOST_EVALUATIONS: usize = 1 << 33;
 
 /// The factors of a model.
 pub(crate) struct TabulatedTerms {
@@ -19,12 +23,24 @@ pub(crate) struct TabulatedTerms {
     exact: bool,
     constant: Weight,
     limits: TableLimits,
+    interrupt: Interrupt,
 }
 
 impl TabulatedTerms {
     /// Tabulates all terms; those with too many combinations as lower bounds.
-    pub(crate) fn new(model: &Model, trees: &mut [Trees<'_>], limits: TableLimits) -> Self {
-        let mut this = Self { factors: Vec::new(), exact: true, constant: model.constant, limits };
+    pub(crate) fn new(
+        model: &Model,
+        trees: &mut [Trees<'_>],
+        limits: TableLimits,
+        interrupt: &Interrupt,
+    ) -> Self {
+        let mut this = Self {
+            factors: Vec::new(),
+            exact: true,
+            constant: model.constant,
+            limits,
+            interrupt: interrupt.clone(),
+        };
         for term in &model.terms {
             let tree = match term {
                 Term::Table(table) => {
@@ -33,7 +49,7 @@ impl TabulatedTerms {
                 }
                 Term::Tree(tree) => tree,
             };
-            match factor::tabulate(tree, &mut trees[tree.graph], limits.table / 8) {
+            match factor::tabulate(tree, &mut trees[tree.graph], limits.table / 8, interrupt) {
                 Tabulated::Exact(factor) => this.factors.push(factor),
                 Tabulated::Relaxed(parts) => {
                     this.exact = false;
@@ -49,7 +65,11 @@ impl TabulatedTerms {
         model: &Model,
         trees: &mut [Trees<'_>],
         limits: TableLimits,
+        interrupt: &Interrupt,
     ) -> Option<Self> {
+        if evaluations(model) > MOST_EVALUATIONS || interrupt.is_due() {
+            return None;
+        }
         let most = limits.work.saturating_mul(EVALUATIONS);
         let fits = |term: &Term| match term {
             Term::Table(table) => table.factor.table.len() <= limits.table,
@@ -58,19 +78,19 @@ impl TabulatedTerms {
             }
         };
         let fit = model.terms.iter().all(fits);
-        fit.then(|| Self::new(model, trees, limits)).filter(|this| this.exact)
+        fit.then(|| Self::new(model, trees, limits, interrupt)).filter(|this| this.exact)
     }
 
     /// The least total over all assignments, if elimination is exact within the limits.
     pub(crate) fn minimize_exactly(&self, unary: &UnaryCosts) -> Option<Minimum> {
-        let minimum =
-            minimize_exactly(unary, self.factors.clone(), self.limits).filter(|_| self.exact)?;
+        let minimum = minimize_exactly(unary, self.factors.clone(), self.limits, &self.interrupt)
+            .filter(|_| self.exact)?;
         Some(Minimum { bound: minimum.bound + self.constant, ..minimum })
     }
 
     /// The least total over all assignments, or a lower bound of it.
     pub(crate) fn minimize(&self, unary: &UnaryCosts) -> Minimum {
-        let mut minimum = minimize(unary, self.factors.clone(), self.limits);
+        let mut minimum = minimize(unary, self.factors.clone(), self.limits, &self.interrupt);
         minimum.bound = minimum.bound + self.constant;
         minimum.exact &= self.exact;
         minimum

@@ -3,11 +3,13 @@
 //!
 //! For a Steiner-tree term they are computed by the dynamic programme of
 //! [`crate::solver::marginals`], through the group of nodes that the tree must pass, if there is
-//! one. A tree to many terminals is replaced by several trees, each to a group of the terminals at
-//! its share of the cost: the tree costs at least as much as each of them, so at least their mean,
+//! one. A tree to many terminals is replaced by trees to groups of them, at shares of the weight of
+//! every edge ([`crate::solver::edge_shares`]); where these take too much memory, each at its share
+//! of the whole cost: the tree costs at least as much as each of them, so at least their mean,
 //! which is a valid bound.
 
 use crate::solver::dual::Slot;
+use crate::solver::edge_shares::{EdgeShares, TreeShares};
 use crate::solver::factor::Factor;
 use crate::solver::graph::Node;
 use crate::solver::marginals::{
@@ -60,7 +62,7 @@ pub(crate) fn of_tree(
     term: &SteinerTerm,
     metric: &Metric,
     prices: &[(Slot, Vec<f64>)],
-    kept: &mut Subtrees,
+    (kept, shares): (&mut Subtrees, &mut TreeShares),
     with_terminals: bool,
 ) -> Option<TermMarginals> {
     let (mut at_root, mut at_terminals) = (None, vec![None; term.terminals.len()]);
@@ -85,6 +87,17 @@ pub(crate) fn of_tree(
     let times = term.multiplicity as f64;
     let start = term.via.as_ref().map(|via| only(via, &metric.forward_distances(times, &root)));
     let ends: Vec<&[f64]> = ends.iter().map(Vec::as_slice).collect();
+    let from = start.as_ref().unwrap_or(&root);
+    let most = together(metric, ends.len());
+    if ends.len() > most && EdgeShares::fit(metric, ends.len(), 1) {
+        let found = shares.of_groups.marginals(metric, times, from, (&ends, most), with_terminals);
+        if !with_terminals {
+            shares.of_paths.marginals(metric, times, from, (&ends, 1), false);
+        }
+        let passes = 1 + usize::from(with_terminals);
+        let work = ends.len().div_ceil(most) * ((passes * metric.size()) << most);
+        return Some(of_edges(term, metric, (prices, &root), found, work));
+    }
     let mut trees = std::mem::take(kept);
     let mut passes = usize::from(with_terminals);
     if trees.is_empty() {
@@ -94,23 +107,36 @@ pub(crate) fn of_tree(
             .collect();
         passes += 1;
     }
-    let mut found =
-        grouped(metric, times, start.as_ref().unwrap_or(&root), (&ends, &trees), with_terminals);
+    let found = grouped(metric, times, from, (&ends, &trees), with_terminals);
     if !with_terminals {
         *kept = trees;
     }
-    let from_root = match &term.via {
-        None => std::mem::take(&mut found.from_root),
-        Some(via) => metric.backward_distances(times, &only(via, &found.from_root)),
-    };
     let together = together(metric, ends.len());
     let work =
         ends.len().div_ceil(together) * ((passes * metric.size()) << ends.len().min(together));
+    Some(of_edges(term, metric, (prices, &root), found, work))
+}
+
+/// The marginals of a tree by the edges that pay `prices`, through the nodes that it must pass.
+fn of_edges(
+    term: &SteinerTerm,
+    metric: &Metric,
+    (prices, root): (&[(Slot, Vec<f64>)], &[f64]),
+    mut found: Marginals,
+    work: usize,
+) -> TermMarginals {
+    let from_root = match &term.via {
+        None => std::mem::take(&mut found.from_root),
+        Some(via) => {
+            let times = term.multiplicity as f64;
+            metric.backward_distances(times, &only(via, &found.from_root))
+        }
+    };
     let of_edge = |(slot, _): &(Slot, Vec<f64>)| match *slot {
         Slot::Root => Some(root.iter().zip(&from_root).map(|(root, on)| root + on).collect()),
         Slot::Terminal(i) => found.of_terminal.get_mut(i).map(std::mem::take),
     };
-    Some(TermMarginals { least: found.least, of_edges: prices.iter().map(of_edge).collect(), work })
+    TermMarginals { least: found.least, of_edges: prices.iter().map(of_edge).collect(), work }
 }
 
 /// The number of terminals in each group, for so many terminals.
@@ -152,22 +178,9 @@ fn grouped(
         let share = share(group, ends);
         let own_root: Vec<f64> = root.iter().map(|price| price * share).collect();
         let part = marginals(metric, times * share, &own_root, (group, trees), with_terminals);
-        all.least += part.least;
-        let spared = part.from_root.iter().map(|from_root| (from_root - part.least) / share);
-        all.from_root
-            .iter_mut()
-            .zip(spared)
-            .for_each(|(least, spared)| *least = lesser(*least, spared));
-        all.of_terminal.extend(part.of_terminal.into_iter().map(|of_terminal| {
-            of_terminal.iter().map(|marginal| marginal - part.least).collect::<Vec<f64>>()
-        }));
+        all.add(part, share);
     }
-    let least = all.least;
-    all.from_root
-        .iter_mut()
-        .chain(all.of_terminal.iter_mut().flatten())
-        .for_each(|marginal| *marginal += least);
-    all
+    all.above_least()
 }
 
 /// A group's share of the cost: as large as its share of the terminals.

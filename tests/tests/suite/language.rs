@@ -12,6 +12,7 @@ mod fusion;
 mod hardware;
 mod hardware_files;
 mod long_attention;
+mod many_axes;
 mod masks_and_routing;
 mod measured_rates;
 mod microbatches;

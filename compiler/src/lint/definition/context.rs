@@ -191,7 +191,9 @@ impl<'a> LintContext<'a> {
 
     fn is_searched(&self) -> bool {
         let axes = self.program.mesh.axes.iter().filter(|axis| axis.size > 1).count();
-        !self.is_explicit() && self.program.ops.len() <= SEARCHED[axes.min(SEARCHED.len() - 1)]
+        !self.is_explicit()
+            && self.program.ops.len() <= SEARCHED[axes.min(SEARCHED.len() - 1)]
+            && Tables::has_all(self.program)
     }
 
     /// The plan of an edited program, found in the same way as that of this one.
@@ -228,9 +230,7 @@ impl<'a> LintContext<'a> {
     /// The shardings of the program's values and the paths between them; `None` where they are too
     /// many.
     pub(crate) fn tables(&self) -> Option<Tables<'_>> {
-        Tables::too_large(self.program)
-            .is_none()
-            .then(|| Tables::new(self.program, self.refinement()))
+        Tables::has_all(self.program).then(|| Tables::new(self.program, self.refinement()))
     }
 
     /// The statement that defines a value.

@@ -88,8 +88,7 @@ impl<'a, 't> Limit<'a, 't> {
         capacity: f64,
     ) -> Self {
         let most_bytes = capacity - fixed_bytes(tables.program);
-        let within =
-            Tables::on(tables.program, CostModel { most_bytes, ..tables.cost_model.clone() });
+        let within = tables.repriced(CostModel { most_bytes, ..tables.cost_model.clone() });
         Self { tables, within, textbook, request, capacity }
     }
 
@@ -99,7 +98,7 @@ impl<'a, 't> Limit<'a, 't> {
         self.try_incumbent(&mut best, self.textbook.clone());
         let parts = drop_candidates(self.tables.program);
         let is_open = !can_prune(best.lower_bound_s, best.seconds());
-        if !parts.is_empty() && is_open && !self.request.interrupt.is_cancelled() {
+        if !parts.is_empty() && is_open && !self.request.interrupt.is_due() {
             self.rematerializing(&mut best, &parts);
         }
         best.lower_bound_s = best.lower_bound_s.min(best.seconds());
@@ -174,7 +173,7 @@ impl<'a, 't> Limit<'a, 't> {
         mut rematerialized: IndexSet<ValueId>,
     ) {
         for &value in parts.iter().take(MOST_RETAINED) {
-            if self.request.interrupt.is_cancelled() {
+            if self.request.interrupt.is_due() {
                 break;
             }
             let before = best.seconds();
@@ -202,7 +201,7 @@ impl<'a, 't> Limit<'a, 't> {
             candidate.rematerialized.iter().filter_map(rate).collect();
         worth.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         for (value, _) in worth {
-            if self.request.interrupt.is_cancelled() {
+            if self.request.interrupt.is_due() {
                 break;
             }
             let held = self
@@ -254,7 +253,7 @@ impl<'a, 't> Limit<'a, 't> {
         let mut problem = self.problem(rematerialized);
         prefer(&mut problem, self.textbook);
         let solutions = match self.request.effort {
-            Effort::Full => most_solutions,
+            Effort::Normal | Effort::High => most_solutions,
             Effort::Quick => most_solutions.min(QUICK_SOLUTIONS),
         };
         let limits = RowLimits { solutions, interrupt: &self.request.interrupt };
@@ -293,7 +292,7 @@ impl<'a, 't> Limit<'a, 't> {
         let rematerialized = drop_candidates(self.tables.program).into_iter().collect();
         for _ in 0..HALVINGS {
             let is_near = peak(&best) <= too_little * TOLERANCE;
-            if is_near || self.request.interrupt.is_cancelled() {
+            if is_near || self.request.interrupt.is_due() {
                 break;
             }
             let middle = f64::midpoint(too_little, peak(&best));

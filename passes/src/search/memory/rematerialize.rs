@@ -101,7 +101,7 @@ pub(crate) fn retain_across(
     let cut = CutPoint::new(&problem, demand, retainable);
     let mut evaluations: Vec<Evaluation> = Vec::new();
     maximize_concave(FIRST * asked.rematerialized_s / left, MOST_EVALUATIONS, |price| {
-        let found = cut.evaluate(price, left);
+        let found = cut.evaluate(price, left, interrupt);
         let (bound_s, slope) = (found.bound_s, found.retained_bytes - left);
         evaluations.push(found);
         (!interrupt.is_due()).then_some((bound_s, slope))
@@ -258,11 +258,11 @@ impl<'p, 'a> CutPoint<'p, 'a> {
 
     /// The least sum of steps and kept bytes at `price` seconds a byte, less the price of the
     /// `left` bytes.
-    fn evaluate(&self, price: f64, left: f64) -> Evaluation {
+    fn evaluate(&self, price: f64, left: f64, interrupt: &Interrupt) -> Evaluation {
         let model = self.priced(price);
         let mut trees = model.tree_tables();
         let Minimum { bound, assignment, .. } =
-            LagrangianSubproblem::new(&model, &mut trees).minimize(&self.charged(price));
+            LagrangianSubproblem::new(&model, &mut trees, interrupt).minimize(&self.charged(price));
         let more_s = self.retained_s(&self.priced(price * PERTURBED), &assignment)
             - self.retained_s(&model, &assignment);
         let resident = self

@@ -1,8 +1,6 @@
 //! The search for wide programs against elimination: where both can solve a program, the bounds of
 //! the one are below the minimum of the other, and a solution reported optimal attains it.
 
-use std::time::Instant;
-
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_passes::Tables;
 use shardwise_passes::collective::Refinement;
@@ -23,7 +21,7 @@ fn agrees(path: &str) {
     let program = program(path, &source).expect("a program");
     let tables = Tables::new(&program, Refinement::default());
     let mut problem = Problem::new(&tables, 1.0);
-    dominance::prune(&mut problem);
+    dominance::prune(&mut problem, &Interrupt::NEVER);
     let model = problem.model();
     let exact = minimize(&model, &Limits { elimination: AMPLE, ..Limits::default() });
     assert_eq!(exact.stop_reason, StopReason::Eliminated, "{path} can be eliminated");
@@ -69,8 +67,7 @@ fn nearness(source: &str, limits: TableLimits) -> Option<(f64, f64)> {
     let program = program("random", source)?;
     let tables = Tables::new(&program, Refinement::default());
     let model = Problem::new(&tables, 1.0).model();
-    let interrupt = Interrupt::at(Instant::now());
-    let exact = minimize(&model, &Limits { elimination: limits, interrupt, ..NO_ELIMINATION });
+    let exact = minimize(&model, &Limits { elimination: limits, ..NO_ELIMINATION });
     if exact.stop_reason != StopReason::Eliminated {
         return None;
     }
