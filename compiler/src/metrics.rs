@@ -161,7 +161,7 @@ impl Planned {
     /// Utilisation and tokens in a line, of a step of training or serving.
     pub(crate) fn metrics_line(&self) -> Option<String> {
         let program = &self.plan.program;
-        let is_step = program.hardware.is_training || serving::Serving::of(program).is_ok();
+        let is_step = program.hardware.is_training() || serving::Serving::of(program).is_ok();
         Some(()).filter(|()| is_step && self.report.serial_s > 0.0)?;
         Some(self.metrics().line())
     }

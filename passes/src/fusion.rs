@@ -35,6 +35,7 @@ use indexmap::IndexMap;
 use shardwise_ir::Role;
 use shardwise_ir::Span;
 use shardwise_ir::dataflow::Analyzed;
+use shardwise_ir::hardware::Workload;
 use shardwise_ir::ids::OpId;
 use shardwise_ir::program::{Fusion, KernelPart, Mode, Phase, Program};
 
@@ -55,11 +56,7 @@ pub struct KernelFault {
 
 /// The program with each operation's place in its kernel, and with rates that its chip sustains.
 pub fn with_kernels(mut program: Program) -> Result<Program, KernelFault> {
-    program.hardware.is_training = program.ops.iter().any(|op| op.phase == Phase::Backward);
-    program.hardware.is_serving = !program.hardware.is_training
-        && program.values.iter().any(|value| value.role == Some(Role::Param));
-    program.hardware.reads_prompts =
-        program.hardware.is_serving && serving::reads_prompts(&program);
+    program.hardware.workload = workload(&program);
     serving::mark_experts(&mut program);
     if program.fusion == Fusion::None {
         return Ok(program);
@@ -81,12 +78,24 @@ pub fn with_kernels(mut program: Program) -> Result<Program, KernelFault> {
     Ok(program)
 }
 
+/// What the program does; a step of training saves memory if it was asked to.
+fn workload(program: &Program) -> Workload {
+    if program.ops.iter().any(|op| op.phase == Phase::Backward) {
+        let saves_memory = program.hardware.workload == Workload::Training { saves_memory: true };
+        Workload::Training { saves_memory }
+    } else if program.values.iter().any(|value| value.role == Some(Role::Param)) {
+        Workload::Serving { reads_prompts: serving::reads_prompts(program) }
+    } else {
+        Workload::Other
+    }
+}
+
 /// The same program with what products read going back computed again and without copies of logits,
 /// where frameworks keep both.
 pub fn saving_memory(program: &Program) -> Option<Program> {
     let again = |program: &Program| {
         let mut again = program.clone();
-        again.hardware.saves_memory = true;
+        again.hardware.workload = Workload::Training { saves_memory: true };
         with_kernels(again).ok()
     };
     keeps_operands(program).then(|| again(program))?

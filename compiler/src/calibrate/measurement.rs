@@ -7,7 +7,7 @@ use std::fmt;
 
 use shardwise_ir::Span;
 use shardwise_ir::dtype::DType;
-use shardwise_ir::hardware::Hardware;
+use shardwise_ir::hardware::{Hardware, Workload};
 use shardwise_ir::plan::Plan;
 use shardwise_ir::rates::{MeasuredRates, Rates};
 use shardwise_passes::report::serial_s;
@@ -129,7 +129,11 @@ impl Kernel {
         };
         let planned = driver::plan("measurement", &self.program(), &options)?;
         let mut plan = Plan::clone(&planned.plan);
-        plan.program.hardware.is_serving = self.is_of_an_engine();
+        plan.program.hardware.workload = if self.is_of_an_engine() {
+            Workload::Serving { reads_prompts: false }
+        } else {
+            Workload::Other
+        };
         Ok(Priced { plan })
     }
 }

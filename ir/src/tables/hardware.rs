@@ -71,18 +71,30 @@ pub struct Hardware {
     pub measured: MeasuredRates,
     /// Which rates times are computed at.
     pub rates: Rates,
-    /// Whether it serves a model: weights and no gradients. An `AllReduce` inside a node is then
-    /// that of serving engines, where it was measured.
-    pub is_serving: bool,
-    /// Whether it reads prompts: engines capture steps of decode in graphs, but not prompts of any
-    /// length, whose kernels the host launches one by one.
-    pub reads_prompts: bool,
-    /// Whether it is under load for hours, as it is in training: measured rates are then those that
-    /// it sustains.
-    pub is_training: bool,
-    /// Whether training does without what frameworks hold at measured rates where there is room:
-    /// what is cheap is computed again even if products read it, and losses copy no logits.
-    pub saves_memory: bool,
+    /// What it is used for, on which measured rates depend.
+    pub workload: Workload,
+}
+
+/// What a program does, as measured rates depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Workload {
+    /// Neither of the others.
+    #[default]
+    Other,
+    /// Gradients: the chip is under load for hours, and reaches the rates that it sustains.
+    Training {
+        /// Whether it does without what frameworks hold where there is room: what is cheap is
+        /// computed again even if products read it, and losses copy no logits.
+        saves_memory: bool,
+    },
+    /// Weights and no gradients. An `AllReduce` inside a node is then that of serving engines,
+    /// where it was measured.
+    Serving {
+        /// Whether it reads prompts: engines capture steps of decode in graphs, but not prompts of
+        /// any length, whose kernels the host launches one by one.
+        reads_prompts: bool,
+    },
 }
 
 impl Wraparound {
@@ -122,10 +134,7 @@ impl Hardware {
             price: None,
             measured: MeasuredRates::default(),
             rates: Rates::Peak,
-            is_serving: false,
-            reads_prompts: false,
-            is_training: false,
-            saves_memory: false,
+            workload: Workload::default(),
         }
     }
 
@@ -178,21 +187,25 @@ impl Hardware {
         }
     }
 
+    /// Whether it computes gradients.
+    pub fn is_training(&self) -> bool {
+        matches!(self.workload, Workload::Training { .. })
+    }
+
     /// What kernels reach: in training, what they sustain for hours; in serving, those of engines.
     pub fn measured_kernels(&self) -> MeasuredRates {
-        let rates = if self.is_training {
-            self.measured.in_training()
-        } else if self.is_serving {
-            self.measured
-        } else {
-            self.measured.outside_engines()
+        let rates = match self.workload {
+            Workload::Training { .. } => self.measured.in_training(),
+            Workload::Serving { .. } => self.measured,
+            Workload::Other => self.measured.outside_engines(),
         };
         if self.wraparound == Wraparound::Switched { rates } else { rates.of_compiled_programs() }
     }
 
     /// The least seconds of a kernel at measured rates: those in which the host launches it.
     pub fn launch_s(&self) -> f64 {
-        self.measured.launch_s.filter(|_| self.reads_prompts).unwrap_or(0.0)
+        let reads_prompts = self.workload == Workload::Serving { reads_prompts: true };
+        self.measured.launch_s.filter(|_| reads_prompts).unwrap_or(0.0)
     }
 
     /// Bytes of memory that a program has, at measured rates without those that the driver takes.
@@ -203,7 +216,7 @@ impl Hardware {
 
     /// The share of what a step allocates that is held beside it.
     pub fn allocator_share(&self) -> f64 {
-        let is_predicted = self.is_training && self.rates == Rates::Measured;
+        let is_predicted = self.is_training() && self.rates == Rates::Measured;
         self.measured.allocator.filter(|_| is_predicted).unwrap_or(0.0)
     }
 
@@ -217,7 +230,8 @@ impl Hardware {
 
     /// What an `AllReduce` over links of `kind` reaches, where it is not that of the links.
     pub fn measured_reduces(&self, kind: AxisKind) -> Option<LinkRates> {
-        let is_engines = self.is_serving && self.rates == Rates::Measured;
+        let is_serving = matches!(self.workload, Workload::Serving { .. });
+        let is_engines = is_serving && self.rates == Rates::Measured;
         Some(kind).filter(|&kind| is_engines && kind == AxisKind::Switch)?;
         self.measured.engine_reduces()
     }

@@ -229,7 +229,7 @@ impl<'p> LiveRanges<'p> {
     fn is_all_reduced(&self, node: NodeIndex) -> bool {
         let Node::Statement(step) = self.dataflow.graph()[node] else { return false };
         let StepKind::Collective(collective, _) = &self.plan.steps[step].kind else { return false };
-        matches!(collective.kind, CollectiveKind::AllReduce { .. })
+        matches!(collective.kind, CollectiveKind::AllReduce)
     }
 
     /// Whether a node is an element-wise result of the forward part that the backward part computes

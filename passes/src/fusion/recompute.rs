@@ -11,7 +11,7 @@
 //! would have to write it again before the product reads it, so that frameworks keep it. (`PyTorch`'s
 //! partitioner does not compute again what "is materialized backwards"; autograd keeps operands of
 //! products, and so does Megatron.) A Llama layer then keeps 16.2 values for each token and model
-//! dimension. Where that does not fit into memory, it is computed again (`Hardware::saves_memory`),
+//! dimension. Where that does not fit into memory, it is computed again (`Workload::Training`),
 //! as under a memory budget of `PyTorch` or XLA.
 //!
 //! Alternatives: to choose what is kept by a minimum cut, as Inductor does, may keep fewer bytes
@@ -21,6 +21,7 @@
 
 use index_vec::IndexVec;
 use shardwise_ir::dataflow::Analyzed;
+use shardwise_ir::hardware::Workload;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Op, OpKind, Phase, Program};
 use shardwise_ir::rates::Rates;
@@ -52,7 +53,8 @@ pub(super) fn recomputed(program: &Analyzed, implicit: &Implicit) -> IndexVec<Op
 /// Whether what products read going back is kept: as frameworks do, where there is room.
 pub(crate) fn keeps_operands(program: &Program) -> bool {
     let hardware = &program.hardware;
-    hardware.rates == Rates::Measured && hardware.is_training && !hardware.saves_memory
+    hardware.rates == Rates::Measured
+        && hardware.workload == Workload::Training { saves_memory: false }
 }
 
 /// Whether a product of the backward part reads a value, under this name or another one. Sums of

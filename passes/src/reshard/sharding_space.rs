@@ -132,8 +132,8 @@ impl ShardingSpace {
         &self.edges[state]
     }
 
-    /// ReduceScatters. There are so many arrangements of many axes that it takes less to look for
-    /// those among the states.
+    /// Adds what a `ReduceScatter` makes of `from`. There are so many arrangements of many axes
+    /// that it takes less to look for those among the states.
     fn scatters(&self, from: &Sharding, targets: &mut Targets) {
         if from.unreduced.axes().len() <= MOST_ARRANGED {
             return arranged(from, targets);

@@ -134,13 +134,11 @@ impl<'a> Tables<'a> {
     /// The states of a value that a pin accepts.
     pub fn states(&self, value: ValueId, pin: &Pin) -> Terminal {
         let space = &self.of(value).space;
-        match pin.exact() {
-            Some(exact) => space.find(&exact).into_iter().collect(),
-            None => {
-                let accepted = |&state: &State| self.part.accepts(pin, space.sharding(state));
-                (0..space.len()).filter(accepted).collect()
-            }
+        if let Some(exact) = pin.exact() {
+            return space.find(&exact).into_iter().collect();
         }
+        let accepted = |&state: &State| self.part.accepts(pin, space.sharding(state));
+        (0..space.len()).filter(accepted).collect()
     }
 }
 

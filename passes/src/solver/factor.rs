@@ -158,7 +158,7 @@ fn table(
     let counts: Vec<usize> = signatures.iter().map(Vec::len).collect();
     let (strides, size) = strides(&counts, limit)?;
     let entry = |place: usize| {
-        let is_late = place % BETWEEN_LOOKS == 0 && interrupt.is_due();
+        let is_late = place.is_multiple_of(BETWEEN_LOOKS) && interrupt.is_due();
         let picked = signatures
             .iter()
             .zip(&strides)

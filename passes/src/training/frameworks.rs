@@ -21,14 +21,16 @@
 //!
 //! All of it holds where rates are measured, as predictions of what runs take, and is left out at
 //! the rates of data sheets. Where there is no room for it, what products read is computed again,
-//! and losses copy no logits (`Hardware::saves_memory`). Alternatives: updates in a block of their own after the backward part
-//! and casts around each loss would be statements that the author did not write, and would have to
-//! be fused away again where times are computed; so they are counted, and change no statement.
+//! and losses copy no logits (`Workload::Training`). Alternatives: updates in a block of their own
+//! after the backward part and casts around each loss would be statements that the author did not
+//! write, and would have to be fused away again where times are computed; so they are counted, and
+//! change no statement.
 
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::Role;
 use shardwise_ir::dtype::DType;
 use shardwise_ir::functions::{Composite, Function};
+use shardwise_ir::hardware::Workload;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::{Step, StepKind};
 use shardwise_ir::program::{
@@ -58,11 +60,9 @@ impl Frameworks {
         } else {
             Until::Update
         });
-        let logit_bytes = program
-            .hardware
-            .measured
-            .logit_bytes
-            .filter(|_| is_measured && !program.hardware.saves_memory);
+        let saves_memory = program.hardware.workload == Workload::Training { saves_memory: true };
+        let logit_bytes =
+            program.hardware.measured.logit_bytes.filter(|_| is_measured && !saves_memory);
         Self {
             kept_gradients: if until == Until::Step { gradients(program) } else { IndexSet::new() },
             wide_gradients: if is_measured { wide_gradients(program) } else { IndexSet::new() },
@@ -99,7 +99,7 @@ impl Frameworks {
 /// Whether a program is a step of training whose times and memory are predicted as they are
 /// measured.
 fn are_predicted(program: &Program) -> bool {
-    program.hardware.rates == Rates::Measured && program.hardware.is_training
+    program.hardware.rates == Rates::Measured && program.hardware.is_training()
 }
 
 /// Weights of layers that are gathered again going back and in every microbatch: as the program
