@@ -249,7 +249,7 @@ pub(crate) fn planned_until<'p>(
 type Made = (ExpandedPlan<'static>, Reports, Origin);
 
 /// The plan of a program; where it does not fit into memory, that of the program without what
-/// frameworks keep because there is room.
+/// frameworks keep where memory allows.
 fn made_to_fit(
     program: Analyzed,
     options: &Options,

@@ -127,6 +127,6 @@ impl Options {
 
     /// The memory capacity of a device for `program`; `None` for no limit.
     pub(crate) fn capacity(&self, program: &Program) -> Option<f64> {
-        self.memory.or(program.hardware.room_bytes()).filter(|bytes| bytes.is_finite())
+        self.memory.or(program.hardware.usable_bytes()).filter(|bytes| bytes.is_finite())
     }
 }

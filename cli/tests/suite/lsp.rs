@@ -228,7 +228,8 @@ fn an_edit_cancels_the_search_of_the_text_before_it() {
     let text = std::fs::read_to_string(crate::common::root().join(path)).expect("a program");
     let program = client.open("model.shard", &text);
     client.diagnostics(&program, 1);
-    std::thread::sleep(Duration::from_secs(3));
+    // The best plan after two seconds; the search goes on.
+    client.notified("workspace/codeLens/refresh");
     let begun = Instant::now();
     client.change(&program, 2, range(0, 0, 0), "hardware missing\n");
     client.diagnostics(&program, 2);
@@ -236,12 +237,17 @@ fn an_edit_cancels_the_search_of_the_text_before_it() {
     let all = json!({ "start": { "line": 0, "character": 0 },
         "end": { "line": lines + 1, "character": 0 } });
     client.change(&program, 3, all, MLP);
-    client.notified("workspace/codeLens/refresh");
-    let lenses =
-        client.request("textDocument/codeLens", json!({ "textDocument": { "uri": program } }));
-    let title = lenses[0]["command"]["title"].as_str().expect("a title");
-    assert!(title.ends_with("optimal plan"), "{title}");
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    // Until then the lens is that of the plan before.
+    loop {
+        client.notified("workspace/codeLens/refresh");
+        let lenses =
+            client.request("textDocument/codeLens", json!({ "textDocument": { "uri": program } }));
+        let title = lenses[0]["command"]["title"].as_str().expect("a title");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{title}");
+        if title.ends_with("optimal plan") {
+            break;
+        }
+    }
     client.end();
 }
 

@@ -84,7 +84,7 @@ pub enum Workload {
     Other,
     /// Gradients: the chip is under load for hours, and reaches the rates that it sustains.
     Training {
-        /// Whether it does without what frameworks hold where there is room: what is cheap is
+        /// Whether it does without what frameworks hold where memory allows: what is cheap is
         /// computed again even if products read it, and losses copy no logits.
         saves_memory: bool,
     },
@@ -209,7 +209,7 @@ impl Hardware {
     }
 
     /// Bytes of memory that a program has, at measured rates without those that the driver takes.
-    pub fn room_bytes(&self) -> Option<f64> {
+    pub fn usable_bytes(&self) -> Option<f64> {
         let context = self.measured.context_bytes.filter(|_| self.rates == Rates::Measured);
         self.hbm_bytes.map(|memory| memory - context.unwrap_or(0.0))
     }

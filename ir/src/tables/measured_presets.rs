@@ -43,8 +43,8 @@ struct Row {
 /// their softmax, its gradient, and the gradient of the logits. XLA fuses them.
 const LOGIT_BYTES: f64 = 12.0;
 
-/// What `PyTorch`'s allocator and kernels hold beside what they are asked for: a round figure, which
-/// is not fitted. XLA knows all of a step's memory before it runs.
+/// What `PyTorch`'s allocator and kernels hold beside what they are asked for: a round figure,
+/// which is not fitted. XLA knows all of a step's memory before it runs.
 const ALLOCATOR: f64 = 0.05;
 
 #[rustfmt::skip]

@@ -95,8 +95,8 @@ impl Report {
     /// device. It yields to what fits, so that a plan within `capacity` stays within it.
     pub fn add_allocator(&mut self, share: f64, capacity: Option<f64>) {
         let Memory { resident_bytes, peak_bytes, .. } = self.memory;
-        let room = capacity.unwrap_or(f64::INFINITY) - peak_bytes;
-        let bytes = (share * (peak_bytes - resident_bytes)).min(room);
+        let left = capacity.unwrap_or(f64::INFINITY) - peak_bytes;
+        let bytes = (share * (peak_bytes - resident_bytes)).min(left);
         if bytes > 0.0 {
             self.memory.peak_bytes += bytes;
             let place = self.held.partition_point(|&(_, other)| other >= bytes);

@@ -8,11 +8,11 @@
 //! What a `checkpoint` names is kept, since its author says so.
 //!
 //! Where rates are measured, what products read going back is kept as well: a kernel of its own
-//! would have to write it again before the product reads it, so that frameworks keep it. (`PyTorch`'s
-//! partitioner does not compute again what "is materialized backwards"; autograd keeps operands of
-//! products, and so does Megatron.) A Llama layer then keeps 16.2 values for each token and model
-//! dimension. Where that does not fit into memory, it is computed again (`Workload::Training`),
-//! as under a memory budget of `PyTorch` or XLA.
+//! would have to write it again before the product reads it, so that frameworks keep it.
+//! (`PyTorch`'s partitioner does not compute again what "is materialized backwards"; autograd keeps
+//! operands of products, and so does Megatron.) A Llama layer then keeps 16.2 values for each token
+//! and model dimension. Where that does not fit into memory, it is computed again
+//! (`Workload::Training`), as under a memory budget of `PyTorch` or XLA.
 //!
 //! Alternatives: to choose what is kept by a minimum cut, as Inductor does, may keep fewer bytes
 //! where values of several sizes lie on one path; it would decide by whole sizes, before it is
@@ -50,7 +50,7 @@ pub(super) fn recomputed(program: &Analyzed, implicit: &Implicit) -> IndexVec<Op
     again
 }
 
-/// Whether what products read going back is kept: as frameworks do, where there is room.
+/// Whether what products read going back is kept: as frameworks do, where memory allows.
 pub(crate) fn keeps_operands(program: &Program) -> bool {
     let hardware = &program.hardware;
     hardware.rates == Rates::Measured

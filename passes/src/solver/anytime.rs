@@ -83,19 +83,50 @@ pub(crate) fn solve<'m>(
 }
 
 impl Rounds<'_, '_> {
+    /// Rounds with even shares of edges, then, if a gap is left, with shares of each edge, and with
+    /// these from prices of zero and solutions of their own on.
     fn run(mut self) -> Solution {
-        let mut before: Progress = (0.0, UNREACHABLE, usize::MAX);
         let mut bound = 0.0_f64;
+        let mut first = None;
+        let mut is_restarted = false;
+        loop {
+            let (stop_reason, reduced) = self.rounds(&mut bound);
+            if let Some(reduced) = reduced {
+                return Solution::proven(stop_reason, reduced);
+            }
+            let is_over = matches!(stop_reason, StopReason::Stalled | StopReason::WorkLimit);
+            if is_over && self.has_work_left(0) {
+                if self.dual.share_edges() {
+                    continue;
+                }
+                if !is_restarted && !self.dual.shares.is_empty() {
+                    is_restarted = true;
+                    first = self.best.take();
+                    self.dual.restart();
+                    continue;
+                }
+            }
+            let bound = Weight::seconds(bound);
+            let found = first.into_iter().chain(self.best);
+            let (value, assignment) = found.min_by_key(|(value, _)| *value).unzip();
+            let value = value.unwrap_or(Weight::INFINITE);
+            return Solution { assignment, value, bound, stop_reason, reduced: None };
+        }
+    }
+
+    /// Rounds until nothing improves; why they ended, and the proof if there is one.
+    fn rounds(&mut self, bound: &mut f64) -> (StopReason, Option<Reduced>) {
+        let mut before: Progress = (0.0, UNREACHABLE, usize::MAX);
         let mut number = 0;
-        let stop_reason = loop {
-            if number == 0 {
-                // There is no solution yet: time is left to find one.
+        loop {
+            if self.best.is_none() {
+                // Time is left to find a solution.
                 self.dual.interrupt = self.limits.interrupt.part(FOR_FIRST_BOUND);
             }
             self.ascend(SWEEPS[number.min(SWEEPS.len() - 1)]);
             self.dual.interrupt = self.limits.interrupt.clone();
             if self.limits.interrupt.is_cancelled() {
-                break StopReason::Interrupted;
+                return (StopReason::Interrupted, None);
             }
             self.find_incumbents();
             // Removes choices above the upper bound, and those left without a compatible choice
@@ -105,7 +136,7 @@ impl Rounds<'_, '_> {
             let now = (self.dual.bound(), self.dual.upper_bound, left.iter().map(Vec::len).sum());
             let mut stop = self.stop(number, before, now);
             let is_over = matches!(stop, Some(StopReason::Stalled | StopReason::WorkLimit));
-            if is_over && self.search_neighbourhoods() && self.has_work_left(number) {
+            if is_over && self.has_work_left(number) && self.search_neighbourhoods() {
                 stop = None;
             }
             let most = if stop.is_some() {
@@ -114,18 +145,14 @@ impl Rounds<'_, '_> {
                 FIRST_PROOF << (GROWTH_OF_PROOFS * number.min(ROUNDS))
             };
             if let Some(reduced) = self.proof(&left, most) {
-                return Solution::proven(StopReason::Fixed, reduced);
+                return (StopReason::Fixed, Some(reduced));
             }
-            bound = bound.max(now.0.min(now.1));
+            *bound = bound.max(now.0.min(now.1));
             if let Some(reason) = stop {
-                break reason;
+                return (reason, None);
             }
             (before, number) = (now, number + 1);
-        };
-        let bound = Weight::seconds(bound);
-        let (value, assignment) = self.best.unzip();
-        let value = value.unwrap_or(Weight::INFINITE);
-        Solution { assignment, value, bound, stop_reason, reduced: None }
+        }
     }
 
     /// The reason why this round is the last, if it is.

@@ -139,7 +139,7 @@ pub(crate) struct Dual<'m> {
     /// Trees to the terminals of each term as of the backward pass: nothing that they depend on
     /// changes until the forward pass reaches the term.
     kept: Vec<Subtrees>,
-    /// The shares of edges of trees to many terminals.
+    /// For each term, the shares of edges of a tree to many terminals; none until they are used.
     pub(crate) shares: Vec<TreeShares>,
     /// For each choice, its reduced cost as of the last sweep: the least excess over the bound of
     /// an assignment with it; infinite if the choice was removed.
@@ -171,7 +171,7 @@ impl<'m> Dual<'m> {
             least_of_variable: vec![0.0; variables],
             least_of_term: vec![0.0; terms],
             kept: vec![Subtrees::default(); terms],
-            shares: vec![TreeShares::default(); terms],
+            shares: Vec::new(),
             reduced_cost: model.unary.iter().map(|costs| vec![0.0; costs.len()]).collect(),
             upper_bound: UNREACHABLE,
             before: 0.0,
@@ -183,6 +183,33 @@ impl<'m> Dual<'m> {
         }
         this.set_order();
         this
+    }
+
+    /// Uses shares of edges for trees to many terminals from now on; whether that is new.
+    pub(crate) fn share_edges(&mut self) -> bool {
+        let has_shares = |term: &Term| match term {
+            Term::Table(_) => false,
+            Term::Tree(tree) => term_marginals::has_shares(
+                self.model.graphs[tree.graph].metric(),
+                tree.terminals.len(),
+            ),
+        };
+        let terms = &self.model.terms;
+        let is_new = self.shares.is_empty() && terms.iter().any(has_shares);
+        if is_new {
+            self.shares = vec![TreeShares::default(); terms.len()];
+        }
+        is_new
+    }
+
+    /// Begins again from prices of zero, with shares of edges: prices at which even shares raise
+    /// the bound no more hold the others back as well. Choices that were removed stay removed.
+    pub(crate) fn restart(&mut self) {
+        let shares = vec![TreeShares::default(); self.shares.len()];
+        let reduced_cost = std::mem::take(&mut self.reduced_cost);
+        let (upper_bound, work) = (self.upper_bound, self.work);
+        let fresh = Self::new(self.model, &self.interrupt);
+        *self = Self { shares, reduced_cost, upper_bound, work, ..fresh };
     }
 
     fn connect(&mut self, number: usize, term: &Term) {
@@ -399,7 +426,7 @@ impl<'m> Dual<'m> {
                 tree,
                 self.model.graphs[tree.graph].metric(),
                 &prices,
-                (&mut self.kept[number], &mut self.shares[number]),
+                (&mut self.kept[number], self.shares.get_mut(number)),
                 with_terminals,
             )?,
         };

@@ -6,7 +6,7 @@
 //! one. A tree to many terminals is replaced by trees to groups of them, at shares of the weight of
 //! every edge ([`crate::solver::edge_shares`]); where these take too much memory, each at its share
 //! of the whole cost: the tree costs at least as much as each of them, so at least their mean,
-//! which is a valid bound.
+//! which is a valid bound. Shares take twice as long, and are used when even ones add nothing more.
 
 use crate::solver::dual::Slot;
 use crate::solver::edge_shares::{EdgeShares, TreeShares};
@@ -62,7 +62,7 @@ pub(crate) fn of_tree(
     term: &SteinerTerm,
     metric: &Metric,
     prices: &[(Slot, Vec<f64>)],
-    (kept, shares): (&mut Subtrees, &mut TreeShares),
+    (kept, shares): (&mut Subtrees, Option<&mut TreeShares>),
     with_terminals: bool,
 ) -> Option<TermMarginals> {
     let (mut at_root, mut at_terminals) = (None, vec![None; term.terminals.len()]);
@@ -89,7 +89,7 @@ pub(crate) fn of_tree(
     let ends: Vec<&[f64]> = ends.iter().map(Vec::as_slice).collect();
     let from = start.as_ref().unwrap_or(&root);
     let most = together(metric, ends.len());
-    if ends.len() > most && EdgeShares::fit(metric, ends.len(), 1) {
+    if let Some(shares) = shares.filter(|_| has_shares(metric, ends.len())) {
         let found = shares.of_groups.marginals(metric, times, from, (&ends, most), with_terminals);
         if !with_terminals {
             shares.of_paths.marginals(metric, times, from, (&ends, 1), false);
@@ -137,6 +137,11 @@ fn of_edges(
         Slot::Terminal(i) => found.of_terminal.get_mut(i).map(std::mem::take),
     };
     TermMarginals { least: found.least, of_edges: prices.iter().map(of_edge).collect(), work }
+}
+
+/// Whether a tree to so many terminals has shares of edges, where they are used.
+pub(crate) fn has_shares(metric: &Metric, terminals: usize) -> bool {
+    terminals > together(metric, terminals) && EdgeShares::fit(metric, terminals, 1)
 }
 
 /// The number of terminals in each group, for so many terminals.
