@@ -73,6 +73,7 @@ topics! {
     "ci": "editing, committing, reviewing",
     "calibrate": "measurements to the rates of a chip",
     "theory": "the four cases of products, prices of collectives, the search",
+    "search": "how the solver works, and its results on public instances",
     "fusion": "which operations run as one kernel",
     "reshards": "bytes of every reshard beside the fewest that any plan could take",
     "accuracy": "predictions beside published measurements",

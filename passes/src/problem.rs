@@ -36,7 +36,7 @@ use crate::reshard::paths::Reshards;
 use crate::reshard::sharding_space::State;
 use crate::reshard::tables::Tables;
 use crate::solver::dreyfus_wagner::{Terminal, Trees};
-use crate::solver::model::{End, Model, Placement, SteinerTerm, Term};
+use crate::solver::model::{Capacity, End, Model, Placement, SteinerTerm, Term};
 use crate::solver::weight::Weight;
 
 mod builder;
@@ -226,7 +226,7 @@ impl<'a> Problem<'a> {
             unary: self.variables.iter().map(unary).collect(),
             terms: terms.collect(),
             graphs,
-            rows: Vec::new(),
+            capacity: Capacity::default(),
             constant: self.fixed,
         }
     }

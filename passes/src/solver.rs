@@ -2,9 +2,10 @@
 //!
 //! A [`Model`] has variables with finite domains and a cost for each choice; terms whose cost
 //! depends on the choices of several variables, given by a table ([`CostTable`]) or as the cheapest
-//! tree in a graph ([`SteinerTerm`]); and capacity rows ([`CapacityRow`]). All costs are integers
-//! ([`Weight`]), so that sums do not depend on their order and bounds are exact. [`minimize`] finds
-//! an assignment, a lower bound, and why it stopped. Nothing here knows what the choices mean.
+//! tree in a graph ([`SteinerTerm`]); and a capacity at each moment ([`Capacity`]). All costs are
+//! integers ([`Weight`]), so that sums do not depend on their order and bounds are exact.
+//! [`minimize`] finds an assignment, a lower bound, and why it stopped. Nothing here knows what the
+//! choices mean.
 //!
 //! ```
 //! use shardwise_passes::solver::*;
@@ -41,10 +42,12 @@
 //!   **reduced-cost fixing** (Dantzig, Fulkerson and Johnson 1954) removes choices whose bound
 //!   exceeds the incumbent, until exact elimination of the remaining ones proves optimality
 //!   ([`anytime`]).
-//! * **Lagrangian relaxation** (Everett 1963; Held and Karp 1971; Fisher 1981) adds a price for
-//!   each capacity row to the unary costs, with **Polyak's step** (1969) for the multipliers,
-//!   inside **branch and bound** (Land and Doig 1960; [`lagrangian`], [`branch_and_bound`]). A
-//!   single multiplier is found by **cutting planes** (Kelley 1960; [`cutting_plane`]).
+//! * Under a capacity, models whose terms have tables are presolved, and bounded by message passing
+//!   with multipliers for moments ([`capacity`]). For others, **Lagrangian relaxation** (Everett
+//!   1963; Held and Karp 1971; Fisher 1981) adds a price for each moment to the unary costs, with
+//!   **Polyak's step** (1969) for the multipliers, inside **branch and bound** (Land and Doig 1960;
+//!   [`lagrangian`], [`branch_and_bound`]). A single multiplier is found by **cutting planes**
+//!   (Kelley 1960; [`cutting_plane`]).
 //!
 //! # Alternatives
 //!
@@ -56,8 +59,8 @@
 //! # What clients use
 //!
 //! Beside [`minimize`] the crate uses: an incumbent callback, which returns the exact cost of an
-//! assignment, and a cutoff ([`minimize::minimize_with`]); a lazy feasibility check under rows
-//! ([`lagrangian::minimize_within`]); repeated minimisation under changed unary costs
+//! assignment, and a cutoff ([`minimize::minimize_with`]); a lazy feasibility check under a
+//! capacity ([`lagrangian::minimize_within`]); repeated minimisation under changed unary costs
 //! ([`reprice::LagrangianSubproblem`]); and other optimal choices of a variable
 //! ([`Solution::alternative`]).
 
@@ -65,6 +68,7 @@
 mod against_brute_force;
 pub(crate) mod anytime;
 pub(crate) mod branch_and_bound;
+pub(crate) mod capacity;
 pub(crate) mod cutting_plane;
 pub(crate) mod dreyfus_wagner;
 mod dual;
@@ -90,6 +94,6 @@ pub use graph::{Graph, Node};
 pub use interrupt::{Cancellation, Interrupt, Listener, Progress};
 pub use minimize::{Limits, Solution, StopReason, minimize};
 pub use model::{
-    CapacityRow, Contribution, CostTable, End, Model, Placement, SteinerTerm, Term, UnaryCosts,
+    Capacity, CostTable, Demand, End, Model, Placement, SteinerTerm, Term, UnaryCosts,
 };
 pub use weight::Weight;

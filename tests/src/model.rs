@@ -12,6 +12,7 @@ pub const NO_ELIMINATION: Limits = Limits {
     elimination: TableLimits { table: 0, work: 0 },
     heuristic: TableLimits { table: 0, work: 0 },
     proof: TableLimits { table: 0, work: 0 },
+    capacity: 0,
     interrupt: Interrupt::NEVER,
 };
 

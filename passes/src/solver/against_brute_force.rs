@@ -62,7 +62,7 @@ fn case(numbers: &[u32]) -> Case {
     let terms = tables.into_iter().chain(trees).collect();
     let constant = Weight::seconds(draws.below(3) as f64);
     let graphs = vec![Arc::new(graph)];
-    Case { model: Model { unary, terms, graphs, rows: Vec::new(), constant }, edges }
+    Case { model: Model { unary, terms, graphs, capacity: Capacity::default(), constant }, edges }
 }
 
 fn table(draws: &mut Draws<'_>, domains: &[usize]) -> Term {
@@ -101,21 +101,19 @@ fn tree(draws: &mut Draws<'_>, domains: &[usize], nodes: usize) -> Term {
     })
 }
 
-fn rows(numbers: &[u32], unary: &UnaryCosts) -> Vec<CapacityRow> {
+fn capacity(numbers: &[u32], unary: &UnaryCosts) -> Capacity {
     let mut draws = Draws { numbers, next: 7 };
-    let contribution = |draws: &mut Draws<'_>| {
+    let moments = 1 + draws.below(4);
+    let demand = |draws: &mut Draws<'_>| {
         let variable = draws.below(unary.len());
-        (variable, unary[variable].iter().map(|_| draws.below(8) as f64).collect())
+        let start = draws.below(moments);
+        let live = start..start + 1 + draws.below(moments - start);
+        let numbers = unary[variable].iter().map(|_| draws.below(8) as f64).collect();
+        Demand { variable, live, numbers }
     };
-    let shared: Vec<Contribution> = (0..draws.below(2)).map(|_| contribution(&mut draws)).collect();
-    (0..=draws.below(2))
-        .map(|_| CapacityRow {
-            constant: draws.below(2) as f64,
-            own: contribution(&mut draws),
-            shared: shared.clone(),
-            limit: (2 + draws.below(10)) as f64,
-        })
-        .collect()
+    let demands = (0..=draws.below(4)).map(|_| demand(&mut draws)).collect();
+    let constants = (0..moments).map(|_| draws.below(2) as f64).collect();
+    Capacity { constants, demands, limit: (2 + draws.below(10)) as f64 }
 }
 
 impl Case {
@@ -172,7 +170,7 @@ impl Case {
         self.model.constant + own.sum() + terms.sum()
     }
 
-    /// The least cost of all assignments that keep the rows.
+    /// The least cost of all assignments that keep the capacity.
     fn optimum(&self) -> Weight {
         let mut assignments = vec![Vec::new()];
         for costs in &self.model.unary {
@@ -182,9 +180,7 @@ impl Case {
             };
             assignments = assignments.iter().flat_map(longer).collect();
         }
-        let keeps = |assignment: &&Vec<usize>| {
-            self.model.rows.iter().all(|row| row.excess(assignment) <= 0.0)
-        };
+        let keeps = |assignment: &&Vec<usize>| self.model.capacity.holds(assignment);
         let costs = assignments.iter().filter(keeps).map(|assignment| self.cost(assignment));
         costs.min().unwrap_or(Weight::INFINITE)
     }
@@ -204,7 +200,7 @@ impl Case {
                     reported"
                 );
                 assert!(*value >= optimum);
-                assert!(self.model.rows.iter().all(|row| row.excess(assignment) <= 0.0));
+                assert!(self.model.capacity.holds(assignment));
             }
             None => assert_eq!(*value, Weight::INFINITE),
         }
@@ -260,20 +256,27 @@ fn bounds_are_below_the_minimum_and_proofs_are_right() {
         let case = case(numbers);
         let optimum = case.optimum();
         case.check(Limits { elimination: NONE, ..Limits::default() }, optimum);
-        let none =
-            Limits { elimination: NONE, heuristic: NONE, proof: NONE, interrupt: Interrupt::NEVER };
+        let none = Limits {
+            elimination: NONE,
+            heuristic: NONE,
+            proof: NONE,
+            capacity: 0,
+            interrupt: Interrupt::NEVER,
+        };
         let reason = case.check(none, optimum);
         assert!(case.model.terms.is_empty() || !reason.is_proof(), "nothing is eliminated");
     });
 }
 
 #[test]
-fn rows_are_kept_and_their_bounds_are_below_the_minimum() {
-    for_all(40, |numbers| {
+fn a_capacity_is_kept_and_the_minimum_under_it_is_found() {
+    for_all(300, |numbers| {
         let mut case = case(numbers);
-        case.model.rows = rows(numbers, &case.model.unary);
+        case.model.capacity = capacity(numbers, &case.model.unary);
         let optimum = case.optimum();
-        case.check(Limits::default(), optimum);
+        let reason = case.check(Limits::default(), optimum);
+        assert!(matches!(reason, StopReason::BoundReached | StopReason::Infeasible), "{reason:?}");
+        case.check(Limits { capacity: 0, ..Limits::default() }, optimum);
     });
 }
 

@@ -1,25 +1,26 @@
-//! Minimisation under capacity rows: branch and bound over choices, bounded by Lagrangian
-//! relaxation.
+//! Minimisation under a capacity where trees are too large for tables: branch and bound over
+//! choices, bounded by Lagrangian relaxation.
 //!
-//! Rows couple all choices. Each row gets a *multiplier*, the price of what choices contribute to
-//! it (Everett 1963); the model without rows and with these prices in its unary costs is the
-//! *Lagrangian subproblem*, solved exactly or from below ([`crate::solver::reprice`]). For any
-//! multipliers its value, less the limits at these prices, is a lower bound of every assignment
-//! that keeps the rows (Held and Karp 1971; Fisher 1981). Multipliers change along the subgradient,
-//! by Polyak's step. Every solution found is offered to the caller as an incumbent; where the gap
-//! stays wide, so are the solutions at equal multipliers of all rows, in decreasing order. A node
-//! is branched on the variable that contributes most to the row exceeded most: its smaller choices,
-//! and the rest.
+//! The capacity couples all choices. Each moment gets a *multiplier*, the price of what choices
+//! demand then (Everett 1963); the model without the capacity and with these prices in its unary
+//! costs is the *Lagrangian subproblem*, solved exactly or from below ([`crate::solver::reprice`]).
+//! For any multipliers its value, less the limits at these prices, is a lower bound of every
+//! assignment that keeps the capacity (Held and Karp 1971; Fisher 1981). Multipliers change along
+//! the subgradient, by Polyak's step. Every solution found is offered to the caller as an
+//! incumbent; where the gap stays wide, so are the solutions at equal multipliers of all moments,
+//! in decreasing order. A node is branched on the variable that demands most at the moment exceeded
+//! most: its smaller choices, and the rest.
 //!
-//! Alternatives: a dynamic programme over the remaining capacity of each row is exact, and its
-//! number of states is exponential in the number of rows; a penalty without a bound proves nothing.
+//! Alternatives: a dynamic programme over the remaining capacity of each moment is exact, and its
+//! number of states is exponential in the number of moments; a penalty without a bound proves
+//! nothing. Where all terms have tables, [`crate::solver::capacity`] has better bounds.
 
 use std::sync::Arc;
 
 use crate::solver::branch_and_bound::{OpenNode, Outcome, Subproblem, best_first, can_prune};
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::interrupt::Interrupt;
-use crate::solver::model::{CapacityRow, Model, UnaryCosts};
+use crate::solver::model::{Demand, Model, UnaryCosts};
 use crate::solver::reprice::LagrangianSubproblem;
 use crate::solver::weight::Weight;
 
@@ -51,22 +52,22 @@ pub(crate) struct RowLimits<'i> {
     pub(crate) interrupt: &'i Interrupt,
 }
 
-/// The result of a search under rows, in seconds.
+/// The result of a search under a capacity, in seconds.
 pub(crate) struct Bounded {
     /// The best value that the callback accepted; infinite if it accepted none.
     pub(crate) best_s: f64,
-    /// The lower bound of all assignments that keep the rows.
+    /// The lower bound of all assignments that keep the capacity.
     pub(crate) lower_bound_s: f64,
     /// Whether it ended because time or solutions ran out.
     pub(crate) was_cut_short: bool,
 }
 
 /// A lazy feasibility check and incumbent callback in one: the exact cost in seconds of an
-/// assignment that may keep the rows, if it is lower than the given value and the assignment is
+/// assignment that may keep the capacity, if it is lower than the given value and the assignment is
 /// feasible.
 pub(crate) type Offer<'o> = dyn FnMut(&[usize], &mut [Trees<'_>], f64) -> Option<f64> + 'o;
 
-/// Minimises a model under its rows.
+/// Minimises a model under its capacity.
 pub(crate) fn minimize_within<'m>(
     model: &'m Model,
     trees: &mut [Trees<'m>],
@@ -81,12 +82,12 @@ pub(crate) fn minimize_within<'m>(
     let subproblem = LagrangianSubproblem::new(model, trees, limits.interrupt);
     let most = (MOST_WORK / model.unary.len().max(1)).max(20).min(limits.solutions);
     let solutions = subproblem.solutions(most);
-    let columns = Columns::new(model);
+    let sizes = sizes(model);
     let best_s = f64::INFINITY;
     let evaluations = MOST_EVALUATIONS;
     LagrangianSearch {
         model,
-        columns,
+        sizes,
         subproblem,
         trees,
         offer,
@@ -98,62 +99,18 @@ pub(crate) fn minimize_within<'m>(
     .run()
 }
 
-/// The contributions of a variable's choices to the rows.
-struct Column {
-    variable: usize,
-    numbers: Arc<[f64]>,
-    rows: Vec<usize>,
-}
-
-/// The rows of a model by variables.
-struct Columns {
-    /// One for each row's own variable, after them one for each variable that rows share.
-    all: Vec<Column>,
-    /// The variables that rows share, ascending.
-    shared: Vec<usize>,
-    /// For each variable, the numbers by which branching calls its choices smaller.
-    sizes: Vec<Option<Arc<[f64]>>>,
-}
-
-impl Columns {
-    fn new(model: &Model) -> Self {
-        let mut sizes = vec![None; model.unary.len()];
-        let mut all = Vec::new();
-        for (row, CapacityRow { own: (variable, numbers), .. }) in model.rows.iter().enumerate() {
-            sizes[*variable].get_or_insert_with(|| Arc::clone(numbers));
-            all.push(Column { variable: *variable, numbers: Arc::clone(numbers), rows: vec![row] });
-        }
-        let mut shared: Vec<Column> = Vec::new();
-        for (row, (variable, numbers)) in model
-            .rows
-            .iter()
-            .enumerate()
-            .flat_map(|(row, of)| of.shared.iter().map(move |entry| (row, entry)))
-        {
-            sizes[*variable].get_or_insert_with(|| Arc::clone(numbers));
-            let is_same = |column: &&mut Column| {
-                column.variable == *variable && Arc::ptr_eq(&column.numbers, numbers)
-            };
-            match shared.iter_mut().find(is_same) {
-                Some(column) => column.rows.push(row),
-                None => shared.push(Column {
-                    variable: *variable,
-                    numbers: Arc::clone(numbers),
-                    rows: vec![row],
-                }),
-            }
-        }
-        shared.sort_by_key(|column| column.variable);
-        let mut variables: Vec<usize> = shared.iter().map(|column| column.variable).collect();
-        variables.dedup();
-        all.extend(shared);
-        Self { all, shared: variables, sizes }
+/// For each variable, the numbers by which branching calls its choices smaller.
+fn sizes(model: &Model) -> Vec<Option<Arc<[f64]>>> {
+    let mut sizes = vec![None; model.unary.len()];
+    for Demand { variable, numbers, .. } in &model.capacity.demands {
+        sizes[*variable].get_or_insert_with(|| Arc::clone(numbers));
     }
+    sizes
 }
 
 struct LagrangianSearch<'s, 'm> {
     model: &'m Model,
-    columns: Columns,
+    sizes: Vec<Option<Arc<[f64]>>>,
     subproblem: LagrangianSubproblem<'m>,
     trees: &'s mut [Trees<'m>],
     offer: &'s mut Offer<'s>,
@@ -185,16 +142,15 @@ impl LagrangianSearch<'_, '_> {
         }
     }
 
-    /// Tries equal multipliers for all rows, in decreasing order: solutions from small demand to
+    /// Tries equal multipliers for all moments, in decreasing order: solutions from small demand to
     /// large.
     fn multiplier_sweep(&mut self, lower_s: f64) {
-        let limits = self.model.rows.iter().map(|row| row.limit).filter(|limit| limit.is_finite());
-        let mut multiplier = lower_s / limits.fold(f64::MIN_POSITIVE, f64::max);
+        let mut multiplier = lower_s / self.model.capacity.limit.max(f64::MIN_POSITIVE);
         for _ in 0..MULTIPLIERS {
             if self.interrupt.is_due() {
                 return;
             }
-            let multipliers = vec![multiplier; self.model.rows.len()];
+            let multipliers = vec![multiplier; self.model.capacity.constants.len()];
             let solved = self.subproblem.minimize(&self.charged(&self.model.unary, &multipliers));
             self.update_incumbent(&solved.assignment);
             multiplier /= DECREASE;
@@ -220,7 +176,7 @@ impl LagrangianSearch<'_, '_> {
     /// infeasible.
     fn bound(&mut self, node: &OpenNode) -> Option<NodeBound> {
         let allowed = node.subproblem.allowed(&self.model.unary);
-        let mut multipliers = vec![0.0; self.model.rows.len()];
+        let mut multipliers = vec![0.0; self.model.capacity.constants.len()];
         let mut best = NodeBound { lower_s: node.bound_s, assignment: Vec::new() };
         let steps = if node.number == 0 { STEPS.0 } else { STEPS.1 };
         for _ in 0..steps {
@@ -252,15 +208,20 @@ impl LagrangianSearch<'_, '_> {
 
     /// The limits times their multipliers.
     fn worth(&self, multipliers: &[f64]) -> f64 {
-        let rows = self.model.rows.iter().zip(multipliers).filter(|(_, of_row)| **of_row > 0.0);
-        rows.map(|(row, of_row)| of_row * (row.limit - row.constant)).sum()
+        let capacity = &self.model.capacity;
+        let moments = capacity.constants.iter().zip(multipliers);
+        moments.map(|(constant, multiplier)| multiplier * (capacity.limit - constant)).sum()
     }
 
-    /// The unary costs plus the contributions to rows times their multipliers.
+    /// The unary costs plus the demands at moments times their multipliers.
     fn charged(&self, allowed: &UnaryCosts, multipliers: &[f64]) -> UnaryCosts {
+        let mut sums = vec![0.0; multipliers.len() + 1];
+        for (moment, multiplier) in multipliers.iter().enumerate() {
+            sums[moment + 1] = sums[moment] + multiplier;
+        }
         let mut charged = allowed.clone();
-        for Column { variable, numbers, rows } in &self.columns.all {
-            let charge: f64 = rows.iter().map(|&row| multipliers[row]).sum();
+        for Demand { variable, live, numbers } in &self.model.capacity.demands {
+            let charge = sums[live.end] - sums[live.start];
             for (weight, number) in charged[*variable].iter_mut().zip(&**numbers) {
                 *weight = *weight + Weight::seconds(charge * number);
             }
@@ -268,26 +229,26 @@ impl LagrangianSearch<'_, '_> {
         charged
     }
 
-    /// Polyak's step: towards the rows that are exceeded, by the distance to the best known value;
-    /// `false` where no row is exceeded and all multipliers are zero.
+    /// Polyak's step: towards the moments that are exceeded, by the distance to the best known
+    /// value; `false` where none is exceeded and all multipliers are zero.
     fn subgradient_step(
         &self,
         multipliers: &mut [f64],
         assignment: &[usize],
         lower_s: f64,
     ) -> bool {
-        let excess: Vec<f64> = self.model.rows.iter().map(|row| row.excess(assignment)).collect();
+        let excess = self.model.capacity.excess(assignment);
         let moving: Vec<usize> = (0..multipliers.len())
-            .filter(|&row| excess[row] > 0.0 || multipliers[row] > 0.0)
+            .filter(|&moment| excess[moment] > 0.0 || multipliers[moment] > 0.0)
             .collect();
-        let length: f64 = moving.iter().map(|&row| excess[row] * excess[row]).sum();
+        let length: f64 = moving.iter().map(|&moment| excess[moment] * excess[moment]).sum();
         if length == 0.0 {
             return false;
         }
         let target_s = if self.best_s.is_finite() { self.best_s } else { 1.5 * lower_s.max(1e-9) };
         let step = (target_s - lower_s).max(lower_s.abs() * 1e-3) / length;
-        for row in moving {
-            multipliers[row] = (multipliers[row] + step * excess[row]).max(0.0);
+        for moment in moving {
+            multipliers[moment] = (multipliers[moment] + step * excess[moment]).max(0.0);
         }
         true
     }
@@ -301,14 +262,14 @@ impl LagrangianSearch<'_, '_> {
         }
     }
 
-    /// Branches the node in two. Of the variables that rows share and the own variable of the row
-    /// exceeded most, the largest contributor is split into its smaller choices and the rest; if it
-    /// has none, some variable into the choice taken and the rest. `None` if all variables are
-    /// fixed.
+    /// Branches the node in two. Of the variables that are live at the moment exceeded most, the
+    /// one with the largest demand is split into its smaller choices and the rest; if there is
+    /// none, some variable into the choice taken and the rest. `None` if all variables are fixed.
     fn branch(&self, node: &Subproblem, assignment: &[usize]) -> Option<[Subproblem; 2]> {
-        let binding = self.model.rows.iter().filter(|row| row.limit.is_finite());
-        let worst = binding.max_by(|a, b| a.excess(assignment).total_cmp(&b.excess(assignment)));
-        let numbers = |variable: usize| self.columns.sizes[variable].as_deref();
+        let excess = self.model.capacity.excess(assignment);
+        let worst = (0..excess.len()).max_by(|&a, &b| excess[a].total_cmp(&excess[b]));
+        let is_live = |demand: &&Demand| worst.is_some_and(|worst| demand.live.contains(&worst));
+        let numbers = |variable: usize| self.sizes[variable].as_deref();
         let size = |variable: usize| {
             numbers(variable).map_or(0.0, |numbers| numbers[assignment[variable]])
         };
@@ -321,8 +282,9 @@ impl LagrangianSearch<'_, '_> {
         let smaller = |v: usize| {
             left(v, &|choice| numbers(v).is_some_and(|numbers| numbers[choice] < size(v)))
         };
-        let candidates = self.columns.shared.iter().copied().chain(worst.map(|row| row.own.0));
-        let in_the_way = largest(&mut candidates.filter(|&v| smaller(v).contains(&true)));
+        let live = self.model.capacity.demands.iter().filter(is_live);
+        let mut candidates = live.map(|demand| demand.variable);
+        let in_the_way = largest(&mut candidates.by_ref().filter(|&v| smaller(v).contains(&true)));
         let is_open = |&v: &usize| left(v, &|choice| choice != assignment[v]).contains(&true);
         let open = || largest(&mut (0..assignment.len()).filter(is_open));
         let taken = |v: usize| left(v, &|choice| choice == assignment[v]);

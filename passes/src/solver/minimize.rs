@@ -2,6 +2,7 @@
 
 use crate::solver::anytime::{self, in_full};
 use crate::solver::branch_and_bound::can_prune;
+use crate::solver::capacity::{self, CapacityLimits};
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::eliminate::{Minimum, TableLimits};
 use crate::solver::interrupt::Interrupt;
@@ -20,6 +21,8 @@ pub struct Limits {
     pub heuristic: TableLimits,
     /// Tables for elimination over what reduced-cost fixing leaves, which is the proof.
     pub proof: TableLimits,
+    /// Entries of tables to visit under a capacity.
+    pub capacity: usize,
     /// What ends the work earlier.
     pub interrupt: Interrupt,
 }
@@ -30,6 +33,7 @@ impl Default for Limits {
             elimination: TableLimits { table: 1 << 18, work: 1 << 20 },
             heuristic: TableLimits { table: 1 << 16, work: 1 << 20 },
             proof: TableLimits { table: 1 << 21, work: 1 << 26 },
+            capacity: 1 << 32,
             interrupt: Interrupt::NEVER,
         }
     }
@@ -84,29 +88,30 @@ pub(crate) type Evaluate<'e> = dyn FnMut(&[usize], &mut [Trees<'_>]) -> Weight +
 /// Minimises a model; see [`crate::solver`].
 pub fn minimize(model: &Model, limits: &Limits) -> Solution {
     let mut trees = model.tree_tables();
-    if !model.rows.is_empty() {
-        return minimize_within_rows(model, &mut trees, limits);
+    if !model.capacity.constants.is_empty() {
+        return minimize_within_capacity(model, &mut trees, limits);
     }
     let mut cost = |assignment: &[usize], trees: &mut [Trees<'_>]| model.cost(assignment, trees);
     minimize_with(model, &mut trees, limits, Weight::INFINITE, &mut cost)
 }
 
-fn minimize_within_rows<'m>(
+fn minimize_within_capacity<'m>(
     model: &'m Model,
     trees: &mut [Trees<'m>],
     limits: &Limits,
 ) -> Solution {
     let mut best = None;
     let mut offer = |assignment: &[usize], trees: &mut [Trees<'_>], best_s: f64| {
-        let keeps_rows = model.rows.iter().all(|row| row.excess(assignment) <= 0.0);
-        let value = keeps_rows.then(|| model.cost(assignment, trees))?;
+        let value = model.capacity.holds(assignment).then(|| model.cost(assignment, trees))?;
         (value.is_finite() && value.as_seconds() < best_s).then(|| {
             best = Some((value, assignment.to_vec()));
             value.as_seconds()
         })
     };
+    let by_tables = CapacityLimits { work: limits.capacity, interrupt: &limits.interrupt };
     let row_limits = RowLimits { solutions: MOST_SOLUTIONS, interrupt: &limits.interrupt };
-    let found = lagrangian::minimize_within(model, trees, row_limits, &mut offer);
+    let found = capacity::minimize_within(model, trees, by_tables, &mut offer)
+        .unwrap_or_else(|| lagrangian::minimize_within(model, trees, row_limits, &mut offer));
     let bound = if found.lower_bound_s.is_finite() {
         Weight::seconds(found.lower_bound_s)
     } else {

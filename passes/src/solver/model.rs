@@ -5,9 +5,10 @@
 //! [`SteinerTerm`] costs as much as the cheapest tree in a graph from a root to its terminals,
 //! where the choices of variables determine the nodes at the ends of the tree: a table of it would
 //! grow with the product of the domains, while its bounds are computed on the graph
-//! ([`crate::solver::marginals`]). [`CapacityRow`]s limit sums of numbers that single choices
-//! contribute. An infeasible choice costs [`Weight::INFINITE`].
+//! ([`crate::solver::marginals`]). A [`Capacity`] limits what
+//! single choices demand at moments. An infeasible choice costs [`Weight::INFINITE`].
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -30,8 +31,8 @@ pub struct Model {
     pub terms: Vec<Term>,
     /// The graphs of the Steiner-tree terms.
     pub graphs: Vec<Arc<Graph>>,
-    /// The capacity rows that an assignment must keep.
-    pub rows: Vec<CapacityRow>,
+    /// The capacity that an assignment must keep.
+    pub capacity: Capacity,
     /// A constant cost.
     pub constant: Weight,
 }
@@ -102,35 +103,63 @@ pub struct Placement {
     pub nodes: Arc<[u32]>,
 }
 
-/// A limit on a sum of numbers that single choices contribute:
-/// `constant + Σ shared numbers + own number ≤ limit`.
-#[derive(Clone, Debug)]
-pub struct CapacityRow {
-    /// The constant part.
-    pub constant: f64,
-    /// The row's own variable.
-    pub own: Contribution,
-    /// Other variables, which may contribute to many rows; what a variable contributes equally to
-    /// several rows is best one array.
-    pub shared: Vec<Contribution>,
-    /// The limit of the sum; infinite where the row never binds.
+/// A limit on what choices demand at each of several moments:
+/// `constant of the moment + Σ numbers of the choices that are live then ≤ limit`.
+///
+/// A demand is live during an interval of moments, as a tensor is in memory, so that thousands of
+/// rows with thousands of entries each take one entry for each variable.
+#[derive(Clone, Debug, Default)]
+pub struct Capacity {
+    /// For each moment, the constant part; without moments nothing is limited.
+    pub constants: Vec<f64>,
+    /// What choices demand.
+    pub demands: Vec<Demand>,
+    /// The limit of the sum at each moment.
     pub limit: f64,
 }
 
-/// A variable, and a number for each of its choices.
-pub type Contribution = (usize, Arc<[f64]>);
+/// What each choice of a variable demands while it is live.
+#[derive(Clone, Debug)]
+pub struct Demand {
+    /// The variable.
+    pub variable: usize,
+    /// The moments at which it is live.
+    pub live: Range<usize>,
+    /// A number for each choice.
+    pub numbers: Arc<[f64]>,
+}
 
-impl CapacityRow {
-    /// By how much an assignment exceeds the limit; negative where it stays below.
-    pub fn excess(&self, assignment: &[usize]) -> f64 {
-        let of = |(variable, numbers): &Contribution| numbers[assignment[*variable]];
-        self.constant + self.shared.iter().map(of).sum::<f64>() + of(&self.own) - self.limit
+impl Capacity {
+    /// By how much an assignment exceeds the limit at each moment; negative where it stays below.
+    pub fn excess(&self, assignment: &[usize]) -> Vec<f64> {
+        let mut changes = vec![0.0; self.constants.len() + 1];
+        for Demand { variable, live, numbers } in &self.demands {
+            changes[live.start] += numbers[assignment[*variable]];
+            changes[live.end] -= numbers[assignment[*variable]];
+        }
+        let mut sum = -self.limit;
+        let moments = self.constants.iter().zip(changes);
+        moments
+            .map(|(constant, change)| {
+                sum += change;
+                sum + constant
+            })
+            .collect()
+    }
+
+    /// Whether an assignment keeps the limit at every moment.
+    pub fn holds(&self, assignment: &[usize]) -> bool {
+        let tolerance = ROUNDING * self.limit.abs();
+        self.excess(assignment).into_iter().all(|excess| excess <= tolerance)
     }
 }
 
+/// Rounding errors of sums of demands, as a share of the limit.
+const ROUNDING: f64 = 1e-12;
+
 impl Model {
-    /// The model without its rows and with only the choices `kept`, each variable's in ascending
-    /// order.
+    /// The model without its capacity and with only the choices `kept`, each variable's in
+    /// ascending order.
     pub(crate) fn restricted(&self, kept: &[Vec<usize>]) -> Self {
         let pick = |variable: usize, of: &[Weight]| -> Vec<Weight> {
             kept[variable].iter().map(|&choice| of[choice]).collect()
@@ -141,7 +170,7 @@ impl Model {
             unary,
             terms,
             graphs: self.graphs.clone(),
-            rows: Vec::new(),
+            capacity: Capacity::default(),
             constant: self.constant,
         }
     }
@@ -158,7 +187,7 @@ impl Model {
         });
     }
 
-    /// The cost of an assignment; infinite if it is infeasible. Rows are ignored.
+    /// The cost of an assignment; infinite if it is infeasible. The capacity is ignored.
     pub fn cost(&self, assignment: &[usize], trees: &mut [Trees<'_>]) -> Weight {
         let unary: Weight =
             self.unary.iter().zip(assignment).map(|(costs, &choice)| costs[choice]).sum();
@@ -166,7 +195,7 @@ impl Model {
         self.constant + unary + terms
     }
 
-    /// Whether every term of an assignment has a finite cost. Rows are ignored.
+    /// Whether every term of an assignment has a finite cost. The capacity is ignored.
     pub(crate) fn is_feasible(&self, assignment: &[usize], trees: &mut [Trees<'_>]) -> bool {
         self.terms.iter().all(|term| term.cost(assignment, trees).is_finite())
     }

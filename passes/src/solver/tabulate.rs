@@ -81,6 +81,11 @@ impl TabulatedTerms {
         fit.then(|| Self::new(model, trees, limits, interrupt)).filter(|this| this.exact)
     }
 
+    /// The tables.
+    pub(crate) fn factors(&self) -> &[Factor] {
+        &self.factors
+    }
+
     /// The least total over all assignments, if elimination is exact within the limits.
     pub(crate) fn minimize_exactly(&self, unary: &UnaryCosts) -> Option<Minimum> {
         let minimum = minimize_exactly(unary, self.factors.clone(), self.limits, &self.interrupt)

@@ -38,6 +38,21 @@ impl Weight {
         }
     }
 
+    /// Time alone, in whole femtoseconds.
+    pub fn from_femtoseconds(femtoseconds: u64) -> Self {
+        Self((u128::from(femtoseconds) << STEP_BITS).min(Self::INFINITE.0))
+    }
+
+    /// The time in femtoseconds; infinite if it cannot be reached.
+    pub fn femtoseconds(self) -> f64 {
+        if self.is_finite() { (self.0 >> STEP_BITS) as f64 } else { f64::INFINITY }
+    }
+
+    /// Femtoseconds in seconds.
+    pub(crate) fn as_seconds_of(femtoseconds: f64) -> f64 {
+        femtoseconds / FEMTO
+    }
+
     /// The time in seconds.
     pub fn as_seconds(self) -> f64 {
         (self.0 >> STEP_BITS) as f64 / FEMTO

@@ -1,4 +1,4 @@
-//! Lower bounds of the memory demand of single choices: the capacity rows of the model.
+//! Lower bounds of the memory demand of single choices: the capacity of the model.
 //!
 //! While an operation runs, device memory contains the resident values, the operation's operands
 //! and result, and at least the smallest block of every other live value under any sharding. The
@@ -9,11 +9,12 @@
 //! peak ≥ demand[op] = base[op] + Σ live_across[another's choice] + own[op's choice]
 //! ```
 //!
-//! which is linear in the choices taken one by one: a capacity row of the solver's for each
+//! which is linear in the choices taken one by one: a moment of the solver's capacity for each
 //! operation. The real peak (see [`crate::cost::liveness`]) may be higher: a value may be live in
 //! more than one sharding, or in a larger one than its smallest, and a collective needs its operand
 //! and its result.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -30,7 +31,7 @@ use crate::cost::pipeline_stages;
 use crate::layouts::local_shape;
 use crate::problem::{Choice, Decision, Problem, Variable};
 use crate::reshard::tables::Tables;
-use crate::solver::model::CapacityRow;
+use crate::solver::model::{Capacity, Demand};
 use crate::training::frameworks::Frameworks;
 
 /// The memory demand of all choices.
@@ -101,19 +102,25 @@ impl MemoryDemand {
         live.variable != variable && (live.during.is_none() || live.during == self.among[variable])
     }
 
-    /// A row for each variable: the bytes demanded while it runs, limited by the capacity for an
-    /// operation; the row of a declaration never binds.
-    pub(crate) fn rows(&self, capacity: f64) -> Vec<CapacityRow> {
-        let row = |variable: usize| {
-            let live = self.live_across.iter().filter(|live| self.is_live(live, variable));
-            CapacityRow {
-                constant: self.base[variable],
-                own: (variable, Arc::clone(&self.own[variable])),
-                shared: live.map(|live| (live.variable, Arc::clone(&live.bytes))).collect(),
-                limit: if self.runs[variable] { capacity } else { f64::INFINITY },
-            }
-        };
-        (0..self.own.len()).map(row).collect()
+    /// The bytes demanded while each operation runs, limited by the capacity.
+    pub(crate) fn capacity(&self, limit: f64) -> Capacity {
+        let moments: Vec<usize> = (0..self.own.len()).filter(|&v| self.runs[v]).collect();
+        let own = moments.iter().enumerate().map(|(moment, &variable)| Demand {
+            variable,
+            live: moment..moment + 1,
+            numbers: Arc::clone(&self.own[variable]),
+        });
+        let across = self.live_across.iter().flat_map(|live| {
+            let is_live = |&variable: &usize| self.is_live(live, variable);
+            runs(moments.iter().map(is_live)).into_iter().map(|during| Demand {
+                variable: live.variable,
+                live: during,
+                numbers: Arc::clone(&live.bytes),
+            })
+        });
+        let demands = own.chain(across).collect();
+        let constants = moments.iter().map(|&variable| self.base[variable]).collect();
+        Capacity { constants, demands, limit }
     }
 
     /// The least demand with one choice of a variable.
@@ -133,6 +140,18 @@ impl MemoryDemand {
         });
         running.max(adding)
     }
+}
+
+/// The intervals in which something is so.
+fn runs(is_so: impl Iterator<Item = bool>) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (place, _) in is_so.enumerate().filter(|(_, is_so)| *is_so) {
+        match runs.last_mut() {
+            Some(last) if last.end == place => last.end += 1,
+            _ => runs.push(place..place + 1),
+        }
+    }
+    runs
 }
 
 /// The bytes that a variable adds while others run.

@@ -2,11 +2,11 @@
 //! rematerialised.
 //!
 //! Memory couples all choices: resident values count at every step, live values at every step of
-//! their live range. The demand of each operation ([`crate::search::memory::demand`]) is a capacity
-//! row, and the solver minimises under rows ([`crate::solver::lagrangian`]). Every assignment that
-//! it finds is turned into a plan, and the cheapest plan that fits becomes the incumbent: the rows
-//! are lower bounds of the actual peak, so this callback is a lazy constraint, and the bound holds
-//! for all plans that fit.
+//! their live range. What is demanded while each operation runs ([`crate::search::memory::demand`])
+//! is the capacity of the model, and the solver minimises under it ([`crate::solver::lagrangian`]).
+//! Every assignment that it finds is turned into a plan, and the cheapest plan that fits becomes
+//! the incumbent: the demands are lower bounds of the actual peak, so this callback is a lazy
+//! constraint, and the bound holds for all plans that fit.
 //!
 //! Choices that cannot fit by themselves are removed beforehand: reshards to blocks larger than the
 //! capacity less the fixed resident bytes, and operations whose operands and result are larger than
@@ -50,7 +50,7 @@ pub(crate) fn search(
 ) -> FeasiblePlan {
     let demand = prune_infeasible(problem, capacity);
     let problem = &*problem;
-    let model = Model { rows: demand.rows(capacity), ..problem.model() };
+    let model = Model { capacity: demand.capacity(capacity), ..problem.model() };
     let mut best = None;
     let mut update_incumbent = |assignment: &[usize], trees: &mut [Trees<'_>], best_s: f64| {
         let plan = plan::plan(problem, assignment, trees);
