@@ -2,7 +2,7 @@
 
 use shardwise::build::from_disk;
 use shardwise::files::MOST_BYTES;
-use shardwise::{AxisParts, Hardware, Options, setting};
+use shardwise::{AxisParts, Grouping, Hardware, Options, setting};
 
 use crate::args::planning::{HardwareFileArgs, PlanningArgs, RateArgs, SearchArgs, SizeArgs};
 use crate::error::{Error, Result};
@@ -29,6 +29,7 @@ pub(crate) fn search(args: &SearchArgs) -> Options {
         timeout: args.timeout,
         effort: args.effort,
         parts: if args.whole_axes { AxisParts::AsWritten } else { AxisParts::CalledFor },
+        grouping: if args.keep_order { Grouping::AsWritten } else { Grouping::Cheapest },
         ..Options::default()
     }
 }

@@ -9,10 +9,15 @@ use shardwise_ir::resolve::{Overrides, resolve};
 use shardwise_ir::{Diag, Severity, Span, verify};
 use shardwise_passes::ExpandedPlan;
 use shardwise_passes::Request;
-use shardwise_passes::pipeline::{self, Pass, PlanRequest, Planning, Reports, RewriteFault};
+use shardwise_passes::identical::Once;
+use shardwise_passes::pipeline::{
+    self, Pass, PlanRequest, Planning, Reports, RewriteFault, Rewritten,
+};
+use shardwise_passes::regroup::Regrouping;
 use shardwise_passes::report::report;
 
 use crate::diagnostics::Findings;
+use crate::grouping;
 use crate::hardware::named_file::hardware_file;
 use crate::options::{Options, Strategy};
 use crate::pass_faults;
@@ -26,6 +31,8 @@ pub struct Checked {
     pub program: Option<Analyzed>,
     /// Errors and warnings, in source order.
     pub findings: Findings,
+    /// The values that the program does not compute, since others are equal to them.
+    pub computed_once: Vec<Once>,
 }
 
 /// Reads a program and reports all its errors and warnings. `name` is the name of the source in
@@ -44,16 +51,21 @@ pub fn check(name: &str, source: &str, options: &Options) -> Checked {
 /// Reads a program as far as `last`.
 pub(crate) fn read(name: &str, source: &str, options: &Options, last: Pass) -> Checked {
     let (file, diags) = shardwise_grammar::parse(source);
-    resolved(&file, diags, (name, source), options, &|program| pipeline::rewrite(program, last))
+    let regroupings = options.grouping.known();
+    resolved(&file, diags, (name, source), options, &|program| {
+        pipeline::rewrite(program, regroupings, last)
+    })
 }
 
 /// Reads a program without its microbatches, as a reference for what it computes.
 pub(crate) fn read_whole_batch(name: &str, source: &str, options: &Options) -> Checked {
     let (file, diags) = shardwise_grammar::parse(source);
-    resolved(&file, diags, (name, source), options, &pipeline::rewrite_whole_batch)
+    resolved(&file, diags, (name, source), options, &|program| {
+        pipeline::rewrite_whole_batch(program).map(Rewritten::from)
+    })
 }
 
-type Rewrite<'r> = &'r dyn Fn(Program) -> Result<Analyzed, RewriteFault>;
+type Rewrite<'r> = &'r dyn Fn(Program) -> Result<Rewritten, RewriteFault>;
 
 /// Reads a program, and keeps the tree beside it.
 pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::File, Checked) {
@@ -70,7 +82,7 @@ pub(crate) fn check_parsed(
     options: &Options,
 ) -> Checked {
     resolved(file, diags, source, options, &|program| {
-        pipeline::rewrite(program, Pass::LAST_REWRITE)
+        pipeline::rewrite(program, options.grouping.known(), Pass::LAST_REWRITE)
     })
 }
 
@@ -117,19 +129,23 @@ fn resolved(
     let rewritten = program.filter(|_| !has_errors(&diags)).map(|program| match program.mode {
         Mode::Explicit => verify::explicit(program).and_then(|plan| {
             let program = pipeline::with_kernels(plan.program).map(Analyzed::from);
-            program.map_err(|fault| vec![pass_faults::not_one_kernel(&fault)])
+            program.map(Rewritten::from).map_err(|fault| vec![pass_faults::not_one_kernel(&fault)])
         }),
         Mode::Ordinary => rewrite(program).map_err(|fault| pass_faults::of_rewrite(&fault)),
     });
+    let mut computed_once = Vec::new();
     let program = match rewritten {
-        Some(Ok(program)) => staged(program, &mut diags),
+        Some(Ok(rewritten)) => {
+            computed_once = rewritten.computed_once;
+            staged(rewritten.program, &mut diags)
+        }
         Some(Err(faults)) => {
             diags.extend(faults);
             None
         }
         None => None,
     };
-    Checked { program, findings: Findings::new(diags, name, source) }
+    Checked { program, findings: Findings::new(diags, name, source), computed_once }
 }
 
 /// The line on which a span begins.
@@ -157,13 +173,14 @@ fn line_at(source: &str, span: Span) -> &str {
 /// ```
 pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Findings> {
     let timed = options.started();
-    let whole = plan_with(name, source, &timed)?;
-    let best = split_axes::best(whole, &|parts| {
-        let is_due = timed.is_due();
-        (!is_due).then(|| plan_with(name, source, &Options { parts, ..timed.clone() }).ok())?
-    });
-    let options = Options { parts: best.options.parts.clone(), ..options.clone() };
-    Ok(Planned { options, ..best })
+    let again = |other: &Options| {
+        (!other.is_due()).then(|| plan_with(name, source, other).ok())?
+    };
+    let written = plan_with(name, source, &timed)?;
+    let sites = || read(name, source, options, Pass::Resolve).program;
+    let best = split_axes::best(grouping::best(written, sites, again), again);
+    let Options { parts, grouping, .. } = best.options.clone();
+    Ok(Planned { options: Options { parts, grouping, ..options.clone() }, ..best })
 }
 
 /// The plan with the parts of axes that options name.
@@ -190,6 +207,11 @@ fn plan_with(name: &str, source: &str, options: &Options) -> Result<Planned, Fin
     }
     let carried_claim =
         (origin == Origin::Explicit).then(|| claim::read(source, &plan.to_string())).flatten();
+    let notes = if carried_claim.is_some() {
+        claim::notes(source)
+    } else {
+        notes(options.grouping.known(), &checked.computed_once)
+    };
     Ok(Planned {
         name: name.to_owned(),
         plan,
@@ -203,9 +225,24 @@ fn plan_with(name: &str, source: &str, options: &Options) -> Result<Planned, Fin
         source: source.to_owned(),
         options: options.clone(),
         attention,
+        notes,
         origin,
         carried_claim,
     })
+}
+
+/// The columns of a note.
+const MOST_COLUMNS: usize = 78;
+
+/// What the statements of a plan do not show, in lines.
+fn notes(regrouped: &[Regrouping], computed_once: &[Once]) -> Vec<String> {
+    let regrouped = regrouped.iter().map(|of| {
+        let long = format!("regrouped, equal but for rounding: {}", of.text);
+        if long.len() <= MOST_COLUMNS { long } else { format!("regrouped: {}", of.result) }
+    });
+    let once = computed_once.iter();
+    let once = once.map(|of| format!("computed once: {} is equal to {}", of.name, of.equal_to));
+    regrouped.chain(once).collect()
 }
 
 /// The canonical layout of a program, its comments kept.

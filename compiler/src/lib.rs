@@ -24,6 +24,7 @@ pub mod tune;
 
 mod display;
 mod driver;
+mod grouping;
 mod page;
 mod pass_faults;
 mod planned;
@@ -39,8 +40,8 @@ pub use display::units;
 pub use driver::{Checked, check, format, plan};
 pub use export::json;
 pub use options::{
-    AxisParts, AxisSize, DimSize, Fusion, Objective, Options, Rates, Refinement, Strategy,
-    sizes as setting,
+    AxisParts, AxisSize, DimSize, Fusion, Grouping, Objective, Options, Rates, Refinement,
+    Strategy, sizes as setting,
 };
 pub use planned::Planned;
 pub use planned::link_breakdown as networks;

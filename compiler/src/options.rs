@@ -17,6 +17,7 @@ pub use shardwise_passes::Effort;
 pub use shardwise_passes::Objective;
 pub use shardwise_passes::collective::Refinement;
 pub use shardwise_passes::pipeline::Strategy;
+use shardwise_passes::regroup::Regrouping;
 pub use shardwise_passes::solver::Cancellation;
 use shardwise_passes::solver::Interrupt;
 pub use shardwise_passes::solver::{Listener, Progress};
@@ -31,6 +32,28 @@ pub enum AxisParts {
     AsWritten,
     /// These too, by name, with the sizes of their parts, major to minor.
     These(Vec<(String, Vec<u64>)>),
+}
+
+/// How sums and products are grouped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Grouping {
+    /// As is cheapest.
+    #[default]
+    Cheapest,
+    /// As the program writes them.
+    AsWritten,
+    /// As the program writes them, but for these.
+    These(Vec<Regrouping>),
+}
+
+impl Grouping {
+    /// Those that are known to differ from the program's.
+    pub(crate) fn known(&self) -> &[Regrouping] {
+        match self {
+            Self::Cheapest | Self::AsWritten => &[],
+            Self::These(regroupings) => regroupings,
+        }
+    }
 }
 
 impl AxisParts {
@@ -90,6 +113,8 @@ pub struct Options {
     pub mesh: Vec<AxisSize>,
     /// Which axes are used in parts, where the program has them whole.
     pub parts: AxisParts,
+    /// How sums and products are grouped.
+    pub grouping: Grouping,
     /// Sizes of dimensions instead of the program's, by name.
     pub dims: Vec<DimSize>,
     /// Treat the program as explicit, as if it began with `plan`.

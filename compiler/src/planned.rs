@@ -59,6 +59,8 @@ pub struct Planned {
     pub(crate) options: Options,
     /// The attention in the program.
     pub(crate) attention: Vec<Site>,
+    /// What was regrouped or computed once, in lines.
+    pub(crate) notes: Vec<String>,
     pub(crate) origin: Origin,
     pub(crate) carried_claim: Option<String>,
 }

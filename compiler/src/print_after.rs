@@ -13,7 +13,7 @@ use shardwise_passes::pipeline::{Pass, Planning};
 
 use crate::diagnostics::Findings;
 use crate::driver;
-use crate::options::{AxisParts, Options};
+use crate::options::{AxisParts, Grouping, Options};
 
 /// Layouts of one operation that are listed.
 const LISTED: usize = 16;
@@ -43,9 +43,8 @@ pub fn print_after(
     options: &Options,
     pass: Pass,
 ) -> Result<String, Findings> {
-    if pass > Pass::LAST_REWRITE && options.parts == AxisParts::CalledFor {
-        let parts = AxisParts::of(&driver::plan(name, source, options)?.plan.program.mesh);
-        return print_after(name, source, &Options { parts, ..options.clone() }, pass);
+    if let Some(decided) = decided(name, source, options, pass)? {
+        return print_after(name, source, &decided, pass);
     }
     let checked = driver::read(name, source, options, pass.min(Pass::LAST_REWRITE));
     let Some(program) = checked.program else { return Err(checked.findings) };
@@ -68,6 +67,24 @@ pub fn print_after(
         Pass::Search => chosen(&planning.found().plan).to_string(),
         _ => planning.plan().to_string(),
     })
+}
+
+/// The options with the parts of axes and the groupings of the plan, where they are open and the
+/// pass depends on them.
+fn decided(
+    name: &str,
+    source: &str,
+    options: &Options,
+    pass: Pass,
+) -> Result<Option<Options>, Findings> {
+    let is_open = options.parts == AxisParts::CalledFor || options.grouping == Grouping::Cheapest;
+    if pass <= Pass::LAST_REWRITE || !is_open {
+        return Ok(None);
+    }
+    let planned = driver::plan(name, source, options)?;
+    let parts = AxisParts::of(&planned.plan.program.mesh);
+    let grouping = Grouping::These(planned.options.grouping.known().to_vec());
+    Ok(Some(Options { parts, grouping, ..options.clone() }))
 }
 
 /// The program, then the number of layouts of each operation, with the first of them.

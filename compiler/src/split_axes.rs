@@ -1,11 +1,18 @@
 //! Splits mesh axes into parts where a dimension calls for it: 8 key heads on an axis of 16 devices
 //! use 8 ways of it, and the other 2 are left to another dimension.
 //!
-//! A program is planned with whole axes first. Then each axis that can split a dimension of a
-//! parameter (heads, experts) only in part is tried as two parts, their greatest common divisor and
-//! the rest, if a tenth of the plan's time is at stake: collectives over the axis on values with
-//! that dimension, and operations on them for which the axis is idle. A plan with parts is taken if
-//! it is at least 2% cheaper; the bound that is claimed is that of all spaces that were searched.
+//! A program is planned with whole axes first. Then an axis is tried as two parts, a common divisor
+//! and the rest, if a tenth of the plan's time is at stake:
+//!
+//! * where it can split a dimension of a parameter (heads, experts), or one that a reshape splits
+//!   or merges, only in part: collectives over the axis on values with that dimension, and
+//!   operations on them for which the axis is idle;
+//! * where its size and that of another axis have a common divisor: reshards of several steps, or
+//!   by a Permute. Blocks that change places between axes of 2 and 8 devices take fewer bytes with
+//!   the 8 as 2 and 4.
+//!
+//! A plan with parts is taken if it is at least 2% cheaper. What a plan claims of its optimality
+//! holds for the axes that it has.
 //!
 //! Alternatives: *all factors of all axes at once* would contain every plan found here, but the
 //! number of shardings grows with the power of the number of axes, and most programs do not use one
@@ -14,59 +21,70 @@
 //! one axis at a time, keeps the time of planning a small multiple of what it was, and only for
 //! programs whose sizes call for it; more parts can be written (`mesh X=16 as 4x2x2`).
 
+use rustc_hash::FxHashSet;
 use shardwise_ir::Role;
 use shardwise_ir::axis_parts::AxisInParts;
-use shardwise_ir::ids::{AxisId, DimId};
-use shardwise_ir::plan::{Materialization, Step};
-use shardwise_ir::program::Program;
-use shardwise_ir::rearrange::atoms;
+use shardwise_ir::ids::{AxisId, DimId, ValueId};
+use shardwise_ir::plan::{Materialization, Step, StepKind};
+use shardwise_ir::program::{CollectiveKind, OpKind, Program};
+use shardwise_ir::rearrange::{Rearrange, atoms};
 use shardwise_ir::total;
-use shardwise_passes::Optimality;
 use shardwise_passes::report::StepCost;
+use shardwise_passes::{Objective, Optimality};
 
-use crate::options::AxisParts;
+use crate::options::{AxisParts, Options};
 use crate::planned::{Origin, Planned};
 use crate::simulate::gcd;
 
 /// The most operations of a program for which axes are split without being asked to: the searches
-/// of longer ones take seconds.
-const MOST_OPERATIONS: usize = 100;
+/// of longer ones take minutes.
+const MOST_OPERATIONS: usize = 1000;
+
+/// The operations of a program for which all axes that call for it are tried; in longer ones, the
+/// one with the most at stake.
+const FEW_OPERATIONS: usize = 100;
+
+/// The most axes of a mesh on which axes are split for reshards, or in longer programs: the number
+/// of shardings grows with its power.
+const FEW_AXES: usize = 2;
 
 /// The share of a plan's time that has to be at stake before a split axis is searched.
 const LEAST_SHARE: f64 = 0.1;
 
-/// The share of its time by which a plan with a split axis has to be cheaper than one without: it
-/// is harder to read and to run.
-const LEAST_GAIN: f64 = 0.02;
+/// The share of its time by which a plan with a split axis, or of another grouping, has to be
+/// cheaper than one without: it is harder to read and to run.
+pub(crate) const LEAST_GAIN: f64 = 0.02;
 
 /// The share of a time that is rounding.
 const ROUNDING: f64 = 1e-6;
 
-/// An axis, and the sizes of its parts, of which the later are tried if the earlier are cheaper.
+/// An axis, the sizes of its parts in the orders that are tried, and the seconds at stake.
 struct Split {
     axis: String,
     sizes: Vec<[u64; 2]>,
+    at_stake_s: f64,
 }
 
 /// The best of `whole` and of the plans with a split axis that its program calls for. `plan` plans
-/// the program with the parts of axes, while there is time.
-pub(crate) fn best(whole: Planned, plan: &dyn Fn(AxisParts) -> Option<Planned>) -> Planned {
+/// the program with other options, while there is time.
+pub(crate) fn best(whole: Planned, plan: impl Fn(&Options) -> Option<Planned>) -> Planned {
+    let options = whole.options.clone();
     let is_searched = matches!(whole.origin, Origin::Searched(..));
-    if whole.options.parts != AxisParts::CalledFor || !is_searched {
+    if options.parts != AxisParts::CalledFor || !is_searched {
         return whole;
     }
     let splits = called_for(&whole);
     let mut best = whole;
     let mut lower_bound_s = best.lower_bound_s();
-    for Split { axis, sizes } in splits {
+    for Split { axis, sizes, .. } in splits {
         for sizes in sizes {
             let parts = AxisParts::These(vec![(axis.clone(), sizes.to_vec())]);
-            let Some(split) = plan(parts) else { break };
+            let split = plan(&Options { parts, ..options.clone() });
+            let Some(split) = split else { break };
             lower_bound_s = lower_bound_s.min(split.lower_bound_s());
-            if split.own_s() >= best.own_s() * (1.0 - LEAST_GAIN) {
-                break;
+            if split.own_s() < best.own_s() * (1.0 - LEAST_GAIN) {
+                best = split;
             }
-            best = split;
         }
     }
     bounded(best, lower_bound_s)
@@ -83,39 +101,63 @@ fn bounded(mut planned: Planned, lower_bound_s: f64) -> Planned {
     planned
 }
 
-/// The ways to split axes that are worth a search, by name and sizes, each with those to try after
-/// it if it is cheaper.
+/// The ways to split axes that are worth a search.
 fn called_for(planned: &Planned) -> Vec<Split> {
     let program = &planned.plan.program;
-    if program.ops.len() > MOST_OPERATIONS {
+    let count = program.ops.len();
+    if count > if has_few_axes(program) { MOST_OPERATIONS } else { FEW_OPERATIONS } {
         return Vec::new();
     }
     let stages: Vec<AxisId> =
         program.repeats.iter().filter_map(|of| of.pipeline.as_ref()).map(|of| of.axis).collect();
-    let least_s = LEAST_SHARE * planned.report.serial_s;
     let whole = program
         .mesh
         .ids()
         .filter(|&axis| program.mesh.whole_of(axis).is_none() && !stages.contains(&axis));
-    let best = |axis: AxisId| {
-        let dims = divided(program, axis).into_iter();
-        let worth = dims.map(|dim| (dim, at_stake_s(planned, axis, dim)));
-        let common = |dim: &DimId| gcd(program.dims[*dim].size, program.mesh.axes[axis].size);
-        let order = |(a, a_s): &(DimId, f64), (b, b_s): &(DimId, f64)| {
-            a_s.total_cmp(b_s).then(common(a).cmp(&common(b)))
-        };
-        let most = worth.filter(|(_, s)| *s >= least_s).max_by(order);
-        most.map(|(dim, _)| split(program, axis, dim))
-    };
-    whole.filter_map(best).collect()
+    let mut splits: Vec<Split> = whole.filter_map(|axis| worth(planned, axis)).collect();
+    if count > FEW_OPERATIONS {
+        splits.sort_by(|a, b| b.at_stake_s.total_cmp(&a.at_stake_s));
+        splits.truncate(1);
+    }
+    splits
 }
 
-/// The dimensions of parameters, or their factors, that an axis can split in part only.
+/// The parts of an axis with the most at stake, if that is enough; of equal ones, those with the
+/// largest common divisor.
+fn worth(planned: &Planned, axis: AxisId) -> Option<Split> {
+    let program = &planned.plan.program;
+    let common = |size: u64| gcd(size, program.mesh.axes[axis].size);
+    let of_dims = divided(program, axis).into_iter();
+    let of_dims =
+        of_dims.map(|dim| (common(program.dims[dim].size), at_stake_s(planned, axis, dim)));
+    let is_tried = has_few_axes(program) && planned.objective == Objective::Serial;
+    let relayed_s = if is_tried { relayed_s(planned, axis) } else { 0.0 };
+    let others = program.mesh.ids().filter(|&other| other != axis);
+    let of_axes = others.map(|other| (common(program.mesh.axes[other].size), relayed_s));
+    let size = program.mesh.axes[axis].size;
+    let all = of_dims.chain(of_axes).filter(|&(common, _)| common > 1 && common < size);
+    let worth = all.filter(|&(_, s)| s > 0.0 && s >= LEAST_SHARE * planned.report.serial_s);
+    let most = worth.max_by(|(a, a_s), (b, b_s)| a_s.total_cmp(b_s).then(a.cmp(b)));
+    most.map(|(common, at_stake_s)| split(program, axis, common, at_stake_s))
+}
+
+fn has_few_axes(program: &Program) -> bool {
+    program.mesh.splitting().count() <= FEW_AXES
+}
+
+/// The dimensions of parameters and of reshapes, or their factors, that an axis can split in part
+/// only.
 fn divided(program: &Program, axis: AxisId) -> Vec<DimId> {
     let size = program.mesh.axes[axis].size;
     let params = program.values.iter().filter(|value| value.role == Some(Role::Param));
+    let reshaped = program.ops.iter().flat_map(|op| match &op.kind {
+        OpKind::Rearrange(Rearrange::Reshape(groups)) => &groups[..],
+        _ => &[],
+    });
+    let reshaped = reshaped.flat_map(|group| group.from.iter().chain(&group.to));
     let mut dims: Vec<DimId> = params
         .flat_map(|value| &value.dims)
+        .chain(reshaped)
         .flat_map(|&dim| atoms(&program.dims, dim))
         .filter(|&dim| {
             let common = gcd(program.dims[dim].size, size);
@@ -125,6 +167,34 @@ fn divided(program: &Program, axis: AxisId) -> Vec<DimId> {
     dims.sort_unstable();
     dims.dedup();
     dims
+}
+
+/// Seconds of the reshards that take several steps, or a Permute, of values that `axis` splits
+/// before, between or after them.
+fn relayed_s(planned: &Planned, axis: AxisId) -> f64 {
+    let steps = planned.plan.steps.iter().zip(&planned.report.steps);
+    let moves: Vec<(&Step, &StepCost)> =
+        steps.filter(|(step, _)| matches!(step.kind, StepKind::Collective(..))).collect();
+    let is_permute = |step: &Step| match &step.kind {
+        StepKind::Collective(of, _) => of.kind == CollectiveKind::Permute,
+        StepKind::Local(_) => false,
+    };
+    let made: FxHashSet<&Materialization> = moves.iter().map(|(step, _)| &step.result).collect();
+    let read: FxHashSet<&Materialization> =
+        moves.iter().flat_map(|(step, _)| &step.operands).collect();
+    let split: FxHashSet<ValueId> = made
+        .union(&read)
+        .filter(|of| of.sharding.axes().any(|other| other.axis() == axis))
+        .map(|of| of.value)
+        .collect();
+    let is_relayed = |step: &Step| {
+        is_permute(step)
+            || read.contains(&step.result)
+            || step.operands.iter().any(|of| made.contains(of))
+    };
+    let of_axis =
+        moves.iter().filter(|(step, _)| split.contains(&step.result.value) && is_relayed(step));
+    total(of_axis.map(|(_, cost)| cost.total_s()))
 }
 
 /// Seconds of the plan that a part of `axis` along `dim` could save: collectives over the axis on
@@ -149,13 +219,12 @@ fn at_stake_s(planned: &Planned, axis: AxisId, dim: DimId) -> f64 {
     total(steps.filter(at_stake).map(|(_, cost)| cost.total_s()))
 }
 
-/// The part of `axis` that divides `dim`, and the rest.
-fn split(program: &Program, axis: AxisId, dim: DimId) -> Split {
+/// A part of `axis` of `common` devices, and the rest.
+fn split(program: &Program, axis: AxisId, common: u64, at_stake_s: f64) -> Split {
     let axis = &program.mesh.axes[axis];
-    let common = gcd(program.dims[dim].size, axis.size);
     let orders = [[common, axis.size / common], [axis.size / common, common]];
     let fits = |sizes: &[u64; 2]| AxisInParts::new(axis.clone(), sizes, AxisId::new(0)).is_some();
     let mut sizes: Vec<[u64; 2]> = orders.into_iter().filter(fits).collect();
     sizes.dedup();
-    Split { axis: axis.name.clone(), sizes }
+    Split { axis: axis.name.clone(), sizes, at_stake_s }
 }

@@ -23,6 +23,7 @@ mod microbatches;
 mod opaque;
 mod optimizer;
 mod overrides;
+mod parts;
 mod pipeline;
 mod repeat;
 mod scan;

@@ -4,6 +4,8 @@
 //! [`pipeline`] lists every pass, with the reason for its place. The folders, in the order in which
 //! it uses them, each with the file to start with:
 //!
+//! * [`regroup`]: sums and products in another grouping;
+//! * [`identical`]: equal statements, computed once;
 //! * `training`: gradients, optimizer updates and microbatches as statements (`gradient.rs`);
 //! * `fusion`: the operations that run as one kernel (`kernels.rs`), attention among them;
 //! * `layouts`: every layout in which an operation can run on the mesh (`op_layouts.rs`);
@@ -25,11 +27,13 @@
 
 mod cost;
 mod fusion;
+pub mod identical;
 mod insert_collectives;
 mod layouts;
 pub mod pipeline;
 mod problem;
 mod propagate;
+pub mod regroup;
 mod reshard;
 mod search;
 pub mod solver;

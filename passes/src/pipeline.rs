@@ -20,8 +20,10 @@ use crate::cost::collective::Refinement;
 use crate::cost::liveness::memory;
 use crate::cost::report::{Report, report};
 pub use crate::fusion::{KernelFault, saving_memory, with_kernels};
+use crate::identical::{self, Once};
 use crate::layouts::composite::ExpandedPlan;
 use crate::propagate::textbook::{self, Infeasible};
+use crate::regroup::{self, Regrouping};
 use crate::reshard::tables::Tables;
 use crate::search::{Found, Optimality, Refusal, Request, search, without_textbook};
 use crate::training::gradient::{self, GradientFault};
@@ -35,10 +37,14 @@ use crate::training::optimizer::{self, OptimizerFault};
 pub enum Pass {
     /// The program with all names resolved.
     Resolve,
+    /// The program with its sums and products in the groupings that are asked for.
+    Regroup,
     /// The program with its gradients, in microbatches where it asks for them.
     Gradient,
     /// The program with the updates of its optimizer.
     Optimizer,
+    /// The program without statements that compute again what another one has computed.
+    Identical,
     /// The program with its operations assigned to kernels.
     Kernels,
     /// The program with the layouts that each operation can run in.
@@ -69,6 +75,10 @@ impl Pass {
 enum Run {
     /// Nothing here: `shardwise_ir::resolve` has done it.
     Resolved,
+    /// Writes the groupings that are asked for.
+    Regroup(fn(Program, &[Regrouping]) -> Program),
+    /// Leaves out what is computed before.
+    Merge(fn(Program) -> (Program, Vec<Once>)),
     /// Makes a program of a program.
     Rewrite(fn(Program) -> Result<Program, RewriteFault>),
     /// Opens the space of plans of the final program.
@@ -81,12 +91,16 @@ enum Run {
 const PASSES: [(Pass, Run); Pass::ALL.len()] = [
     // First: only typed ids travel after it.
     (Pass::Resolve, Run::Resolved),
+    // Before gradients, which are those of the new grouping.
+    (Pass::Regroup, Run::Regroup(regroup::apply)),
     // After names are resolved, since gradients are named after values; before any planning, which
     // treats derived statements like the rest. It splits the step into microbatches itself: only
     // here it is known which statements are gradients of which.
     (Pass::Gradient, Run::Rewrite(derive_gradients)),
     // After gradients, which the updates read.
     (Pass::Optimizer, Run::Rewrite(write_updates)),
+    // After the last statement is written, which may be equal to an earlier one.
+    (Pass::Identical, Run::Merge(identical::merge)),
     // After the last statement is written, which may join any kernel; before statements are priced,
     // for they cost what their kernels read and write.
     (Pass::Kernels, Run::Rewrite(assign_kernels)),
@@ -206,15 +220,42 @@ impl Planning<'_> {
     }
 }
 
+/// A rewritten program.
+#[derive(Debug)]
+pub struct Rewritten {
+    /// The program.
+    pub program: Analyzed,
+    /// The values that it does not compute, since others are equal to them.
+    pub computed_once: Vec<Once>,
+}
+
+impl From<Analyzed> for Rewritten {
+    fn from(program: Analyzed) -> Self {
+        Self { program, computed_once: Vec::new() }
+    }
+}
+
 /// The program as it is after the rewrites up to `last`, with its dataflow: nothing changes it
 /// from there on.
-pub fn rewrite(mut program: Program, last: Pass) -> Result<Analyzed, RewriteFault> {
+pub fn rewrite(
+    mut program: Program,
+    regroupings: &[Regrouping],
+    last: Pass,
+) -> Result<Rewritten, RewriteFault> {
+    let mut computed_once = Vec::new();
     for (_, run) in PASSES.iter().filter(|(pass, _)| *pass <= last) {
-        if let Run::Rewrite(run) = run {
-            program = run(program)?;
-        }
+        program = match run {
+            Run::Regroup(run) => run(program, regroupings),
+            Run::Rewrite(run) => run(program)?,
+            Run::Merge(run) => {
+                let (program, once) = run(program);
+                computed_once = once;
+                program
+            }
+            Run::Resolved | Run::Open(_) | Run::Plan(_) => program,
+        };
     }
-    Ok(program.into())
+    Ok(Rewritten { program: program.into(), computed_once })
 }
 
 /// The same without microbatches: the reference that microbatches must agree with.

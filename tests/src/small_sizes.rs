@@ -10,11 +10,7 @@ use shardwise_ir::program::Value;
 /// A program with two devices an axis and 16 elements a dimension, if it is one at these sizes.
 pub fn program(name: &str, source: &str) -> Option<Analyzed> {
     let whole = shardwise::check(name, source, &Options::default()).program?;
-    let mesh = whole.mesh.axes.iter().map(|axis| AxisSize {
-        name: axis.name.clone(),
-        size: 2,
-        over: None,
-    });
+    let mesh = whole.mesh.axes.iter().map(|axis| AxisSize::new(&axis.name, 2));
     let plain = whole.dims.iter_enumerated().filter(|(_, dim)| dim.factors.is_empty());
     let dims = plain.map(|(id, dim)| DimSize { name: dim.name.clone(), size: size(&whole, id) });
     let options = Options { mesh: mesh.collect(), dims: dims.collect(), ..Options::default() };

@@ -96,6 +96,9 @@ pub(crate) struct SearchArgs {
     /// Use every mesh axis whole, except in the parts that a program writes (`mesh X=16 as 8x2`).
     #[arg(long)]
     pub(crate) whole_axes: bool,
+    /// Compute sums and products in the order that a program writes.
+    #[arg(long)]
+    pub(crate) keep_order: bool,
     /// How much the search does before it ends without a proof.
     #[arg(
         long,

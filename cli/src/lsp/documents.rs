@@ -80,7 +80,7 @@ impl Open {
 
     /// Finds the errors and warnings that are found at once.
     pub(super) fn check(&mut self, options: &Options) {
-        let Checked { program, findings } = self.document.check(options);
+        let Checked { program, findings, .. } = self.document.check(options);
         self.program = program;
         self.checked = findings.reports.into_iter().map(|report| report.diag.into()).collect();
     }

@@ -56,7 +56,7 @@ fn at_small_sizes(text: &str, small: &PlanJson) -> Options {
     let layers = small.blocks.iter().filter(is_layers);
     let layers = layers.map(|block| DimSize { name: block.name.clone(), size: block.count });
     let mesh = small.mesh.iter();
-    let mesh = mesh.map(|axis| AxisSize { name: axis.axis.clone(), size: axis.size, over: None });
+    let mesh = mesh.map(|axis| AxisSize::new(&axis.axis, axis.size));
     Options {
         dims: dims.chain(layers).collect(),
         mesh: mesh.collect(),

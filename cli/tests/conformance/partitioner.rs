@@ -38,7 +38,7 @@ const SLOWER: &str = "book/alternatives";
 fn write(program: &Path, scratch: &Path) -> Option<PathBuf> {
     let case = Case::of(program, Strategy::Search)?;
     let axes = case.small.mesh.iter();
-    let mesh = axes.map(|axis| AxisSize { name: axis.axis.clone(), size: axis.size, over: None });
+    let mesh = axes.map(|axis| AxisSize::new(&axis.axis, axis.size));
     let options =
         Options { mesh: mesh.collect(), memory: Some(f64::INFINITY), ..Options::default() };
     // A size that the small mesh cannot have is that of the program's own mesh.

@@ -1,5 +1,5 @@
-//! Values of options, from text: sizes (`X=8,Y=8`, `X=16 over 4x4`, `B=1024,D=4k`), bytes, times
-//! and percentages. Errors are sentences with the text to type.
+//! Values of options, from text: sizes (`X=8,Y=8`, `X=16 over 4x4`, `X=16 as 8x2`, `B=1024,D=4k`),
+//! bytes, times and percentages. Errors are sentences with the text to type.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use crate::options::{AxisSize, DimSize};
 /// ```
 /// let axes = shardwise::setting::mesh("X=16 over 4x4, Y=4")?;
 /// assert_eq!((axes[0].size, axes[0].over.clone(), axes[1].size), (16, Some(vec![4, 4]), 4));
+/// assert_eq!(shardwise::setting::mesh("X=16 as 8x2")?[0].parts, Some(vec![8, 2]));
 /// assert!(shardwise::setting::mesh("X").is_err());
 /// # Ok::<(), String>(())
 /// ```
@@ -19,8 +20,9 @@ pub fn mesh(text: &str) -> Result<Vec<AxisSize>, String> {
     let axes = items(text).map(|item| {
         let (name, value) = assignment(item)
             .ok_or_else(|| not_understood(item, "an axis and its size, such as X=8"))?;
+        let (value, parts) = with_parts(value)?;
         let (number, over) = with_fold(value)?;
-        Ok(AxisSize { name: name.to_owned(), size: size(item, number)?, over })
+        Ok(AxisSize { over, parts, ..AxisSize::new(name, size(item, number)?) })
     });
     distinct(axes.collect::<Result<_, String>>()?, |axis: &AxisSize| &axis.name)
 }
@@ -134,9 +136,19 @@ pub(crate) fn size(item: &str, text: &str) -> Result<u64, String> {
 
 /// `16 over 4x4`: the part before the fold, and the fold.
 pub(crate) fn with_fold(text: &str) -> Result<(&str, Option<Vec<u64>>), String> {
-    let Some((before, over)) = text.split_once(" over ") else { return Ok((text, None)) };
+    with_factors(text, " over ")
+}
+
+/// `16 as 8x2`: what stands before the parts, and the parts.
+fn with_parts(text: &str) -> Result<(&str, Option<Vec<u64>>), String> {
+    with_factors(text, " as ")
+}
+
+/// What stands before a word, and the factors after it.
+fn with_factors<'t>(text: &'t str, word: &str) -> Result<(&'t str, Option<Vec<u64>>), String> {
+    let Some((before, factors)) = text.split_once(word) else { return Ok((text, None)) };
     let factors: Result<Vec<u64>, String> =
-        over.split('x').map(|factor| size(text, factor)).collect();
+        factors.split('x').map(|factor| size(text, factor)).collect();
     Ok((before.trim(), Some(factors?)))
 }
 

@@ -3,7 +3,8 @@
 //! Planning the text of a plan must return the same text, byte for byte, but the statements of an
 //! explicit program do not contain the proof of a search. So the printed plan ends in a line
 //! `# found: … [fingerprint]`, and planning an explicit program keeps that line if the fingerprint
-//! is still that of its statements. A plan edited by hand loses the claim.
+//! is still that of its statements, and with it the notes of what was regrouped or computed once. A
+//! plan edited by hand loses them.
 
 use std::hash::Hasher;
 
@@ -30,6 +31,15 @@ fn fingerprint(text: &str) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write(text.as_bytes());
     hasher.finish()
+}
+
+/// What begins a note in the text of a plan.
+const NOTES: [&str; 2] = ["# regrouped", "# computed once"];
+
+/// The notes in `source` about how its statements came to be.
+pub(crate) fn notes(source: &str) -> Vec<String> {
+    let lines = source.lines().filter(|line| NOTES.iter().any(|note| line.starts_with(note)));
+    lines.filter_map(|line| line.strip_prefix("# ")).map(str::to_owned).collect()
 }
 
 impl Planned {

@@ -42,6 +42,7 @@ impl Planned {
                 bound_by(self)
             ),
         ];
+        lines.extend(self.notes.iter().cloned());
         lines.extend(uncounted_line(&self.plan.program));
         lines.extend(self.expected_line());
         lines.extend(metrics);

@@ -70,6 +70,11 @@ impl Truth {
         Self { values, exact, undefined }
     }
 
+    /// Leaves out the values of these names.
+    pub(super) fn forget(&mut self, names: &[String]) {
+        self.values.retain(|name, _| !names.contains(name));
+    }
+
     /// The value called as `value` of `program` is, its dimensions in that order; `None` if there
     /// is none with these dimensions. A microbatch has its rows of the value of the complete batch.
     pub(super) fn of(

@@ -124,9 +124,8 @@ fn choices(item: &str) -> Result<Vec<Mesh>, String> {
     let sizes: Vec<u64> =
         value.split('|').map(|text| size(item, text)).collect::<Result<_, _>>()?;
     let axis = |name: &str, size: u64, over: Option<Vec<u64>>| AxisSize {
-        name: name.to_owned(),
-        size,
         over,
+        ..AxisSize::new(name, size)
     };
     if let [name] = names[..] {
         return Ok(sizes.into_iter().map(|size| vec![axis(name, size, over.clone())]).collect());

@@ -9,7 +9,7 @@ use super::template::Template;
 use crate::Planned;
 use crate::diagnostics::Findings;
 use crate::driver::plan;
-use crate::options::{AxisParts, Effort, Options};
+use crate::options::{AxisParts, Effort, Grouping, Options};
 
 /// The part of a time limit that one run of the planner has.
 const SHARES: u32 = 24;
@@ -87,7 +87,9 @@ impl Leaves<'_, '_> {
         });
         // Other meshes of the space have these parts as axes of their own.
         let parts = AxisParts::AsWritten;
-        let mut options = Options { memory, timeout, effort, parts, ..self.options.clone() };
+        let grouping = Grouping::AsWritten;
+        let mut options =
+            Options { memory, timeout, effort, parts, grouping, ..self.options.clone() };
         if candidate.batch.is_some() {
             options.dims.retain(|dim| !self.template.is_batch(&dim.name));
         }

@@ -2,7 +2,6 @@
 
 use crate::codes::{mesh as codes, names};
 use shardwise_grammar::ast::{self, AxisDecl, DimDecl, SizeFactor, Statement};
-use shardwise_grammar::span::Spanned;
 use strum::VariantArray;
 
 use super::overrides::of_option;
@@ -173,54 +172,16 @@ impl Resolver<'_> {
     /// The declaration of an axis, with the size and the parts that options give it.
     fn axis_decl(&mut self, axis: &AxisDecl, overrides: &Overrides) -> Option<Extent> {
         let name = &axis.name.node;
-        let extent = self.axis_extent(axis, overrides.axis(name))?;
-        let parts = match &axis.parts {
-            Some(written) => self.written_parts(axis, written, extent.size)?,
-            None => overrides.parts(name).map(<[u64]>::to_vec).unwrap_or_default(),
+        let given = overrides.axis(name);
+        let extent = self.axis_extent(axis, given)?;
+        let parts = match (given.and_then(|given| given.parts.as_deref()), &axis.parts) {
+            (Some(given), _) => self.given_parts(name, given, extent.size)?,
+            (None, Some(written)) => {
+                self.written_parts(axis, written, extent.size, given.is_some())?
+            }
+            (None, None) => overrides.parts(name).map(<[u64]>::to_vec).unwrap_or_default(),
         };
         Some(Extent { parts, ..extent })
-    }
-
-    /// The sizes of the parts that a declaration writes: their product is the size.
-    fn written_parts(
-        &mut self,
-        axis: &AxisDecl,
-        written: &Spanned<Vec<u64>>,
-        size: u64,
-    ) -> Option<Vec<u64>> {
-        let product = written.node.iter().try_fold(1_u64, |n, &part| n.checked_mul(part));
-        let several = written.node.len() > 1 && written.node.iter().all(|&part| part > 1);
-        if several && product == Some(size) {
-            return Some(written.node.clone());
-        }
-        let (name, parts) = (&axis.name.node, over_text(&written.node));
-        let message = format!("`{parts}` does not divide axis `{name}` of {size} into parts");
-        let diag = Diag::error(codes::BAD_AXIS, message, written.span, "not its parts");
-        let help =
-            (2..=size / 2).take(1 << 16).find(|&part| size.is_multiple_of(part)).map_or_else(
-                || format!("an axis of {size} has no parts: remove `as {parts}`"),
-                |part| {
-                    let example = format!("{name}={size} as {}x{part}", size / part);
-                    format!("give sizes from 2 on whose product is {size}: `mesh {example}`")
-                },
-            );
-        self.error(diag.help(help));
-        // The parts that are written are no further mistakes where they are used.
-        self.bad_axes.extend((0..written.node.len()).map(|part| format!("{name}.{part}")));
-        None
-    }
-
-    /// Reports parts of which one would end inside of a physical axis.
-    fn parts_do_not_fit(&mut self, decl: &AxisDecl, axis: &Axis) {
-        let physical: Vec<u64> = axis.physical.iter().map(|axis| axis.size).collect();
-        let (links, span) = (over_text(&physical), decl.parts.as_ref().map(|parts| parts.span));
-        let message =
-            format!("`{}` runs over links of {links}, and these parts cut them", axis.name);
-        let diag = Diag::error(codes::BAD_AXIS, message, span.unwrap_or(decl.name.span), "parts");
-        let help = format!("parts are as long as the links, or divide them: `as {links}`");
-        self.error(diag.help(help));
-        let parts = 0..decl.parts.as_ref().map_or(0, |parts| parts.node.len());
-        self.bad_axes.extend(parts.map(|part| format!("{}.{part}", axis.name)));
     }
 
     /// The extent of an axis; the size `given` by option replaces its own.
@@ -295,7 +256,7 @@ impl Resolver<'_> {
     }
 
     fn given_does_not_fold(&mut self, given: &AxisSize) {
-        let AxisSize { name, size, over } = given;
+        let AxisSize { name, size, over, .. } = given;
         let fold = over.as_deref().map_or(String::new(), over_text);
         let diag = of_option(
             codes::BAD_AXIS,
@@ -471,6 +432,6 @@ fn equal_factors(size: u64, count: u64) -> Option<Vec<u64>> {
     near.checked_pow(count).filter(|&power| power == size).map(|_| vec![near; count as usize])
 }
 
-fn over_text(factors: &[u64]) -> String {
+pub(super) fn over_text(factors: &[u64]) -> String {
     factors.iter().map(u64::to_string).collect::<Vec<_>>().join("x")
 }

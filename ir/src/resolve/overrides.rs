@@ -55,7 +55,7 @@ impl HardwareFile {
     }
 }
 
-/// `X=16`, `X=16 over 4x4`: a size for an axis that the program declares.
+/// `X=16`, `X=16 over 4x4`, `X=16 as 8x2`: a size for an axis that the program declares.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AxisSize {
     /// The axis.
@@ -65,6 +65,15 @@ pub struct AxisSize {
     /// The physical axes that it folds over (one number: that many); `None` keeps the program's
     /// fold.
     pub over: Option<Vec<u64>>,
+    /// The parts that it is used in (one number: whole); `None` keeps the program's parts.
+    pub parts: Option<Vec<u64>>,
+}
+
+impl AxisSize {
+    /// An axis of so many devices, folded and in parts as the program has it.
+    pub fn new(name: &str, size: u64) -> Self {
+        Self { name: name.to_owned(), size, over: None, parts: None }
+    }
 }
 
 /// `B=4096`: a size for a dimension that the program declares, or a number of layers for its

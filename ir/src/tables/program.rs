@@ -6,6 +6,7 @@
 //! is a step. What was written (pins) is never mixed with what a pass decides (plans).
 
 use index_vec::IndexVec;
+use indexmap::IndexSet;
 use shardwise_grammar::ast::Role;
 pub use shardwise_grammar::ast::{Keeps, Phase, Until, Weights};
 use shardwise_grammar::span::Span;
@@ -190,6 +191,13 @@ impl Value {
     /// Whether it is declared, and no operation produces it.
     pub fn is_declared(&self) -> bool {
         self.role.is_some()
+    }
+
+    /// Whether it has the name of a part of a statement, `Out.1`, or of a gradient's.
+    pub fn is_part(&self) -> bool {
+        let name = self.name.split('@').next();
+        let number = name.and_then(|name| name.rsplit_once('.')).map(|(_, number)| number);
+        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
     /// Whether gradients are derived for it: a parameter with fractions that is not frozen.
@@ -420,6 +428,25 @@ pub struct Program {
 }
 
 impl Program {
+    /// Values that the program names elsewhere than in its operations: outputs, and what a
+    /// `checkpoint`, an `assert`, `keep` or `backward` names.
+    pub fn named_elsewhere(&self) -> IndexSet<ValueId> {
+        let outputs = self.outputs.iter().flat_map(|of| [Some(of.value), of.yields_to]);
+        let asserts = self.asserts.iter().map(|of| match of.budget {
+            Budget::StaysSharded(value) => Some(value),
+            _ => None,
+        });
+        let checkpoints = self.repeats.iter().filter_map(|of| of.checkpoint.as_ref());
+        let checkpoints = checkpoints.flat_map(|of| &of.values).copied();
+        let gathered = self.repeats.iter().flat_map(|of| &of.kept_gathered).map(|of| of.value);
+        let backward = self.backward.iter().flat_map(|of| {
+            let named = of.named.iter().flat_map(|&(value, gradient)| [value, gradient]);
+            named.chain([of.from]).chain(of.given)
+        });
+        let optional = outputs.chain(asserts).flatten();
+        optional.chain(checkpoints).chain(gathered).chain(backward).collect()
+    }
+
     /// The loop-carried value that an output of a block yields to, if any.
     pub fn carried_into(&self, output: &Output) -> Option<ValueId> {
         output.yields_to.filter(|&of| self.values[of].role.is_none())

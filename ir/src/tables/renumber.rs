@@ -2,7 +2,7 @@
 //! declarations, then results, each in order of appearance; and likewise blocks.
 //!
 //! So a declaration between statements, or statements inserted by a pass, lead to the same tables
-//! as the printed program.
+//! as the printed program. [`without`] takes values out of the tables, too.
 
 use index_vec::IndexVec;
 use indexmap::IndexSet;
@@ -23,12 +23,7 @@ pub fn by_appearance(program: &mut Program) {
         .chain(program.ops.iter().map(|op| op.result))
         .chain(program.values.indices())
         .collect();
-    let mut new_id: IndexVec<ValueId, ValueId> = program.values.indices().collect();
-    for (place, &old) in order.iter().enumerate() {
-        new_id[old] = ValueId::new(place);
-    }
-    program.values = order.iter().map(|&old| program.values[old].clone()).collect();
-    rename(program, &|id| *id = new_id[*id]);
+    reorder(program, &order);
     // Yielded values are printed at the end of their block, before the outputs; those yielded
     // outside all blocks are printed last.
     let Program { outputs, values, .. } = program;
@@ -37,6 +32,23 @@ pub fn by_appearance(program: &mut Program) {
         (None, _) => (1, None),
         (Some(_), None) => (2, None),
     });
+}
+
+/// Removes values that nothing names any more, and renumbers the others.
+pub fn without(program: &mut Program, gone: &[ValueId]) {
+    let order = program.values.indices().filter(|value| !gone.contains(value)).collect();
+    reorder(program, &order);
+    by_appearance(program);
+}
+
+/// Puts the values in an order; those that are missing in it are removed.
+fn reorder(program: &mut Program, order: &IndexSet<ValueId>) {
+    let mut new_id: IndexVec<ValueId, ValueId> = program.values.indices().collect();
+    for (place, &old) in order.iter().enumerate() {
+        new_id[old] = ValueId::new(place);
+    }
+    program.values = order.iter().map(|&old| program.values[old].clone()).collect();
+    rename(program, &|id| *id = new_id[*id]);
 }
 
 fn blocks_by_appearance(program: &mut Program) {

@@ -23,6 +23,7 @@ mod operations;
 mod optimizer;
 mod pipelines;
 mod reference;
+mod regrouping;
 mod repeat_blocks;
 mod retained_weights;
 mod ring_attention;

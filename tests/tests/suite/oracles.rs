@@ -4,5 +4,7 @@
 mod brute_force;
 mod dual_bounds;
 mod numerical_gradients;
+mod parts_for_reshards;
 mod pipeline_formulas;
+mod regrouping;
 mod simulated_devices;

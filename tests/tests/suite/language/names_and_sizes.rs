@@ -121,11 +121,27 @@ fn the_number_of_layers_is_a_size_that_options_replace() {
 #[test]
 fn a_mesh_given_by_option_replaces_a_fold_that_no_longer_fits() {
     for (size, fold) in [(16, "X=16 over 2"), (8, "X=8 over 2x4"), (7, "X=7")] {
-        let mesh = vec![AxisSize { name: "X".to_owned(), size, over: None }];
+        let mesh = vec![AxisSize::new("X", size)];
         let planned = plan(LAYERS, &Options { mesh, ..Options::default() });
         match planned {
             Ok(planned) => assert!(planned.to_string().contains(fold), "{planned}"),
             Err(errors) => assert_eq!(errors[0].0, "SW202", "7 does not divide B: {errors:?}"),
         }
     }
+}
+
+#[test]
+fn parts_given_by_option_replace_those_of_the_program() {
+    let source = "hardware tpu-v5p\nmesh X=16 as 8x2\ndim B=4096, D=512\ninput A[B_X.0, D]\n\
+                  output A[B_X.0, D_X.1]\n";
+    let with = |text: &str| {
+        let mesh = shardwise::setting::mesh(text).expect("it is a mesh");
+        plan(source, &Options { mesh, ..Options::default() })
+    };
+    let larger = with("X=32 as 4x8").expect("it has two parts");
+    assert!(larger.to_string().contains("mesh X=32 as 4x8"), "{larger}");
+    let errors = with("X=8").expect_err("8 is not 8 times 2");
+    assert_eq!(errors[0].0, "SW403", "{errors:?}");
+    let errors = with("X=32 as 3x8").expect_err("32 is not 3 times 8");
+    assert_eq!(errors[0].0, "SW403", "{errors:?}");
 }

@@ -107,8 +107,7 @@ fn active(name: &str, chosen: u64) -> f64 {
         .into_program()
         .mesh
         .axes;
-    let mesh =
-        axes.iter().map(|axis| AxisSize { name: axis.name.clone(), size: 1, over: None }).collect();
+    let mesh = axes.iter().map(|axis| AxisSize::new(&axis.name, 1)).collect();
     let dims = vec![DimSize { name: "E".to_owned(), size: chosen }];
     let options = Options {
         mesh,

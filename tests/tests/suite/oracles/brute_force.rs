@@ -2,7 +2,7 @@
 //! the dual is not higher, and the solutions rounded from it are not lower.
 
 use proptest::prelude::*;
-use shardwise::{Objective, Options};
+use shardwise::{AxisParts, Grouping, Objective, Options};
 use shardwise_tests::brute_force::{Goal, optimum, shortest_schedule};
 use shardwise_tests::model::{bounded_program, rounding_s};
 use shardwise_tests::random::{Dice, draws, for_all, numbers};
@@ -278,6 +278,17 @@ fn residuals(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
     Sketch { text }
 }
 
+/// Plans of the program as it is written, on whole axes, whatever the memory.
+fn as_written(objective: Objective) -> Options {
+    Options {
+        objective,
+        memory: Some(f64::INFINITY),
+        grouping: Grouping::AsWritten,
+        parts: AxisParts::AsWritten,
+        ..Options::default()
+    }
+}
+
 fn agree(sketch: &Sketch) -> Result<(), TestCaseError> {
     let checked = shardwise::check("random", &sketch.text, &Options::default());
     let Some(program) = checked.program else {
@@ -300,11 +311,7 @@ fn agree(sketch: &Sketch) -> Result<(), TestCaseError> {
                 sketch.text
             );
         }
-        match shardwise::plan(
-            "random",
-            &sketch.text,
-            &Options { objective, memory: Some(f64::INFINITY), ..Options::default() },
-        ) {
+        match shardwise::plan("random", &sketch.text, &as_written(objective)) {
             Err(findings) => prop_assert!(wanted.is_infinite(), "{findings}\n{}", sketch.text),
             Ok(planned) => {
                 let given = if goal == Goal::Serial {
@@ -373,7 +380,7 @@ fn schedules_are_as_short_as_claimed() {
         let checked = shardwise::check("random", &text, &Options::default());
         let Some(wanted_s) = checked.program.as_ref().and_then(shortest_schedule) else { continue };
         let objective = Objective::Scheduled;
-        let options = Options { objective, memory: Some(f64::INFINITY), ..Options::default() };
+        let options = as_written(objective);
         let Ok(planned) = shardwise::plan("random", &text, &options) else { continue };
         let (makespan_s, bound_s) = (planned.report.schedule.makespan_s, planned.lower_bound_s());
         let close = 1e-9 * wanted_s.max(1e-9);
