@@ -173,9 +173,7 @@ fn line_at(source: &str, span: Span) -> &str {
 /// ```
 pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Findings> {
     let timed = options.started();
-    let again = |other: &Options| {
-        (!other.is_due()).then(|| plan_with(name, source, other).ok())?
-    };
+    let again = |other: &Options| (!other.is_due()).then(|| plan_with(name, source, other).ok())?;
     let written = plan_with(name, source, &timed)?;
     let sites = || read(name, source, options, Pass::Resolve).program;
     let best = split_axes::best(grouping::best(written, sites, again), again);

@@ -10,8 +10,6 @@
 //!
 //! The results are the same numbers but for rounding, and the plan says what changed.
 
-use std::time::Instant;
-
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Step;
@@ -43,11 +41,10 @@ const MOST_OF_A_SITE: usize = 4;
 /// The most groupings of a program that are planned.
 const MOST_PLANS: usize = 12;
 
-/// The best of `written`, whose search began at `start`, and of the plans with other groupings.
-/// `program` reads the program, and `plan` plans it with other options.
+/// The best of `written` and of the plans with other groupings. `program` reads the program, and
+/// `plan` plans it with other options, while there is time.
 pub(crate) fn best(
     written: Planned,
-    start: Instant,
     program: impl FnOnce() -> Option<Analyzed>,
     plan: impl Fn(&Options) -> Option<Planned>,
 ) -> Planned {
@@ -58,7 +55,7 @@ pub(crate) fn best(
     }
     let Some(program) = program() else { return written };
     let textbook = (written.textbook.clone(), written.rules_fail);
-    let mut search = Search { start, plan, left: MOST_PLANS };
+    let mut search = Search { plan, left: MOST_PLANS };
     let sites = regroup::sites(&program);
     let mut best = sites.iter().fold(written, |best, site| search.at(best, &program, site));
     (best.textbook, best.rules_fail) = textbook;
@@ -67,7 +64,6 @@ pub(crate) fn best(
 
 /// The search for groupings.
 struct Search<P> {
-    start: Instant,
     plan: P,
     /// How many more may be planned.
     left: usize,
@@ -92,14 +88,8 @@ impl<P: Fn(&Options) -> Option<Planned>> Search<P> {
     }
 
     fn planned(&mut self, options: &Options, grouping: Grouping) -> Option<Planned> {
-        let timeout = options.timeout.map(|timeout| timeout.saturating_sub(self.start.elapsed()));
-        let is_over = timeout.is_some_and(|left| left.is_zero());
-        self.left = self.left.checked_sub(1).filter(|_| !is_over)?;
-        let planned = (self.plan)(&Options { timeout, grouping, ..options.clone() })?;
-        Some(Planned {
-            options: Options { timeout: options.timeout, ..planned.options },
-            ..planned
-        })
+        self.left = self.left.checked_sub(1)?;
+        (self.plan)(&Options { grouping, ..options.clone() })
     }
 }
 

@@ -11,8 +11,8 @@
 //!   by a Permute. Blocks that change places between axes of 2 and 8 devices take fewer bytes with
 //!   the 8 as 2 and 4.
 //!
-//! A plan with parts is taken if it is at least 2% cheaper. What a plan claims of its optimality
-//! holds for the axes that it has.
+//! A plan with parts is taken if it is at least 2% cheaper; the bound that is claimed is that of
+//! all spaces that were searched.
 //!
 //! Alternatives: *all factors of all axes at once* would contain every plan found here, but the
 //! number of shardings grows with the power of the number of axes, and most programs do not use one

@@ -8,7 +8,7 @@ use crate::common::{SHARDWISE, empty_folder, text};
 const CHIP: &str = "[cpu]\nbf16 = 1e12\nmemory_bandwidth = 1e11\nlink_bandwidth = 1e11\n";
 
 /// Runs a script that measures `kinds`, and fits rates to what it prints. It needs packages.
-pub fn assert_read(script: &mut Command, name: &str, kinds: &[&str], needs: &str) {
+pub(crate) fn assert_read(script: &mut Command, name: &str, kinds: &[&str], needs: &str) {
     let folder = empty_folder(name);
     std::fs::write(folder.join("cpu.toml"), CHIP).expect("a file can be written");
     let measured = script

@@ -1,7 +1,7 @@
 //! `tune`: the winner is that of exhaustive enumeration, the same on any number of cores, and a
 //! program that `plan` plans the same way; what is pinned stays; errors say what to change.
 
-use shardwise::options::Cancellation;
+use shardwise::options::{AxisParts, Cancellation, Grouping};
 use shardwise::tune::{FORMATS, Progress, Refused, Request, Tuned, curve, doubled, tune};
 use shardwise::{Options, plan};
 use shardwise_tests::read;
@@ -94,7 +94,9 @@ fn the_winner_is_a_program_that_plan_plans_the_same_way() {
         // Without pipelines several shapes of a mesh take the same time.
         let request = Request { stages: vec![1], ..small(8) };
         let tuned = tuned(source, &request, &options);
-        let planned = plan("winner", &tuned.winner, &options)
+        let as_written =
+            Options { parts: AxisParts::AsWritten, grouping: Grouping::AsWritten, ..options };
+        let planned = plan("winner", &tuned.winner, &as_written)
             .unwrap_or_else(|no| panic!("{no}\n{}", tuned.winner));
         assert_eq!(bits(planned.report.serial_s), bits(tuned.strategies[0].objective_s));
         assert_eq!(planned.to_string(), tuned.plan);
