@@ -48,6 +48,9 @@ const FEW_OPERATIONS: usize = 100;
 /// of shardings grows with its power.
 const FEW_AXES: usize = 2;
 
+/// The operations of a program for which one axis more is few.
+const SMALL: usize = 20;
+
 /// The share of a plan's time that has to be at stake before a split axis is searched.
 const LEAST_SHARE: f64 = 0.1;
 
@@ -142,7 +145,8 @@ fn worth(planned: &Planned, axis: AxisId) -> Option<Split> {
 }
 
 fn has_few_axes(program: &Program) -> bool {
-    program.mesh.splitting().count() <= FEW_AXES
+    let more = usize::from(program.ops.len() <= SMALL);
+    program.mesh.splitting().count() <= FEW_AXES + more
 }
 
 /// The dimensions of parameters and of reshapes, or their factors, that an axis can split in part

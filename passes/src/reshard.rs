@@ -1,5 +1,6 @@
 //! Between two shardings of one value: the space of shardings, and the cheapest steps in it.
 
+pub(crate) mod direct;
 pub(crate) mod part;
 pub(crate) mod paths;
 pub(crate) mod relaxed;

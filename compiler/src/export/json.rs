@@ -56,6 +56,10 @@ pub struct PlanJson {
     /// Time, rates and utilisation of a step; absent in plans of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub metrics: Option<Metrics>,
+    /// What was regrouped, equal but for rounding, and what was computed once: lines for people,
+    /// as in the printed plan; absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub notes: Vec<String>,
     /// The costs of the textbook's plan.
     pub textbook: TextbookJson,
     /// The memory of a device.
@@ -339,6 +343,7 @@ pub fn plan(planned: &Planned) -> PlanJson {
         },
         cost: cost(report),
         metrics: Some(planned.metrics()),
+        notes: planned.notes.clone(),
         textbook: TextbookJson {
             serial_s: planned.textbook.serial_s,
             comm_s: planned.textbook.comm_s,

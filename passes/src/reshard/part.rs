@@ -4,10 +4,11 @@
 //! A part has *groups* of mesh axes. The axes of a group are used together and in one order, so a
 //! part of a mesh of eight axes has as many shardings as a mesh of three or four, and the steps
 //! from one to another: one axis of a group after another is appended by slices. Beside these it
-//! has the shardings that brackets name, with all shardings on the way to them, those of the best
-//! plan so far, and the layouts of each operation in which the axes of its brackets, or of what it
-//! reads and gives, are groups of their own. [`crate::search::parts`] searches several parts, each
-//! around the best plan of those before it.
+//! has the shardings that brackets name, with all shardings on the way to them and on the [direct
+//! way](crate::reshard::direct) from one to another, those of the best plan so far, and the layouts
+//! of each operation in which the axes of its brackets, or of what it reads and gives, are groups
+//! of their own. [`crate::search::parts`] searches several parts, each around the best plan of
+//! those before it.
 //!
 //! Alternatives: *the shardings with their axes in the order of the mesh* are too many as well (7
 //! to the power of the axes for a value of five dimensions), and lack the steps between them;
@@ -24,6 +25,7 @@ use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Reduction, Sharding, Unredu
 
 use crate::layouts::local_shape;
 use crate::layouts::op_layouts::Layout;
+use crate::reshard::direct::direct_way;
 use crate::reshard::relaxed::AxisClasses;
 
 /// Shardings of one value that are tabulated: up to so many, a space has all of them.
@@ -105,12 +107,18 @@ impl Part {
     }
 
     fn of(program: &Program, number: usize) -> Self {
-        let mut more: IndexMap<ValueId, IndexSet<Sharding>, FxBuildHasher> = IndexMap::default();
+        let mut named: IndexMap<ValueId, IndexSet<Sharding>, FxBuildHasher> = IndexMap::default();
         for (value, pin) in pins(program) {
-            if let Some(sharding) = pin.exact() {
-                more.entry(value).or_default().extend(on_the_way(&sharding));
-            }
+            named.entry(value).or_default().extend(pin.exact());
         }
+        let more = named.into_iter().map(|(value, shardings)| {
+            let on_the_way = shardings.iter().flat_map(on_the_way);
+            let between = shardings
+                .iter()
+                .flat_map(|from| shardings.iter().flat_map(move |to| direct_way(from, to)));
+            (value, on_the_way.chain(between).collect())
+        });
+        let more = more.collect();
         let groups = grouping(program, number);
         Self { groups, is_whole: false, classes: None, more, best: Vec::new() }
     }

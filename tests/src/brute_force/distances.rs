@@ -138,6 +138,15 @@ impl Brute<'_> {
         axes.iter().filter_map(of).collect()
     }
 
+    /// The devices along `axes` on one switch, with the bandwidth of a port and the time of a hop;
+    /// `None` on rings and lines.
+    fn switch(&self, axes: &[usize]) -> Option<(f64, f64, f64)> {
+        let links = |&axis: &usize| &self.program.mesh.axes[AxisId::new(axis)];
+        let first = links(axes.first()?);
+        let n: u64 = axes.iter().map(|&axis| self.size(axis)).product();
+        (first.kind() == AxisKind::Switch).then_some((n as f64, first.bandwidth(), first.hop_s()))
+    }
+
     fn latency(&self, axes: &[usize]) -> f64 {
         let hops = |(n, kind, _, hop): (f64, AxisKind, f64, f64)| match kind {
             AxisKind::Ring => hop * n / 2.0,
@@ -148,6 +157,9 @@ impl Brute<'_> {
     }
 
     fn gather(&self, axes: &[usize], bytes: f64) -> f64 {
+        if let Some((n, port, hop_s)) = self.switch(axes) {
+            return (bytes * (n - 1.0) / n / port).max(hop_s);
+        }
         let links = self.links(axes);
         let bandwidth: f64 = links
             .iter()
@@ -169,10 +181,16 @@ impl Brute<'_> {
     }
 
     fn all_to_all(&self, axes: &[usize], bytes: f64) -> f64 {
+        if let Some((n, port, hop_s)) = self.switch(axes) {
+            return (bytes * (n - 1.0) / n / port).max(hop_s);
+        }
         (bytes * self.farthest(axes) / 8.0).max(self.latency(axes))
     }
 
     fn permute(&self, axes: &[usize], bytes: f64) -> f64 {
+        if let Some((_, port, hop_s)) = self.switch(axes) {
+            return (bytes / port).max(hop_s);
+        }
         (bytes * self.farthest(axes) / 4.0).max(self.latency(axes))
     }
 }

@@ -57,6 +57,14 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
+fn what_was_regrouped_is_noted() {
+    let plan = planned(&read("tests/programs/operations/regroup-linear-attention.shard"));
+    assert_eq!(plan.notes, ["regrouped, equal but for rounding: Out = Q *D (K *S V)"]);
+    let text = planned(&read("tests/programs/layers/forward.shard")).to_text();
+    assert!(!text.contains("\"notes\""), "absent where there are none");
+}
+
+#[test]
 fn rolls_and_carries_are_no_permutes() {
     let plan = planned(&read("tests/programs/operations/roll-back.shard"));
     let rolls: Vec<(&str, Option<u64>)> = plan

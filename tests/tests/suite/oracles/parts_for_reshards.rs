@@ -14,8 +14,10 @@ const LEAST_GAIN: f64 = 0.02;
 /// A value between two shardings on axes of 2 and 8 devices, and the parts of the larger one.
 fn reshard(numbers: &[u32]) -> (String, [Vec<u64>; 2]) {
     let mut dice = Dice::new(numbers);
-    let kind = ["", " ring", " line"][dice.roll(3)];
-    let (chip, mesh) = (["tpu-v5p", "tpu-v5e"][dice.roll(2)], format!("X=2{kind}, Y=8{kind}"));
+    let kinds = ["", " ring", " line"].map(|kind| format!("X=2{kind}, Y=8{kind}"));
+    let mesh = &kinds[dice.roll(3)];
+    let machines = [("tpu-v5p", mesh), ("tpu-v5e", mesh), ("gb200-nvl72", &kinds[0])];
+    let (chip, mesh) = machines[dice.roll(3)];
     let sizes: Vec<usize> = (0..2).map(|_| [1024, 8192, 65536][dice.roll(3)]).collect();
     let [before, after] = [(); 2].map(|()| brackets(&mut dice));
     let text = format!(
@@ -63,4 +65,55 @@ fn agree((text, parts): &(String, [Vec<u64>; 2])) -> Result<(), TestCaseError> {
 #[test]
 fn reshards_between_axes_of_two_and_eight() {
     for_all(150, &numbers(20), |numbers| agree(&reshard(&numbers)));
+}
+
+/// A reshard on a switch: its mesh, dimensions, both sides, and the bytes that a device sends, as a
+/// part of the value.
+type Known = (&'static str, &'static str, [&'static str; 2], f64);
+
+/// What takes parts of an axis, or more axes than all shardings of which can be tabulated. The
+/// bytes are those of the steps in a comment.
+const KNOWN: [Known; 5] = [
+    // An AllToAll over half of X, and a Permute.
+    ("X=4, Y=2", "I=32768, J=32768", ["I_X, J_Y", "I_Y, J_X"], 1.0 / 16.0 + 1.0 / 8.0),
+    // A Slice over each half of X, and a Permute.
+    ("X=4, Y=2, Z=4", "I=32768, J=32768", ["I_Z, J_Y", "I_{Y,Z}, J_X"], 1.0 / 32.0),
+    // An AllToAll over half of X, a Permute, and an AllGather over Y.
+    (
+        "X=4, Y=2, Z=4",
+        "I=32768, J=32768",
+        ["I_{Z,Y}, J_X", "I_{X,Z}, J"],
+        1.0 / 64.0 + 1.0 / 32.0 + 1.0 / 32.0,
+    ),
+    // Slices over W, U and V, and an AllGather over X, Y and Z.
+    (
+        "X=2, Y=2, Z=2, W=2, U=2, V=2",
+        "I=256, J=256, K=256, L=256",
+        ["I_X, J_YZ, K, L", "I, J, K_WU, L_V"],
+        7.0 / 64.0,
+    ),
+    // AllToAlls over Y, and over half of Z with W, and an AllGather over the other half.
+    (
+        "X=2, Y=2, Z=4 as 2x2, W=2",
+        "I=2048, J=2048, K=2048",
+        ["I_X, J_{Z,W,Y}, K", "I_{X,Z.1,W}, J, K_Y"],
+        1.0 / 64.0 + 3.0 / 128.0 + 1.0 / 32.0,
+    ),
+];
+
+#[test]
+fn known_reshards_take_no_more_bytes() {
+    for (mesh, dims, [before, after], part) in KNOWN {
+        let text = format!(
+            "hardware gb200-nvl72\nmesh {mesh}\ndim {dims}\n\
+             input A[{before}]\noutput A[{after}]\n"
+        );
+        let planned = shardwise::plan("known", &text, &Options::default());
+        let planned = planned.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let program = &planned.plan.program;
+        let elements: f64 = program.dims.iter().map(|dim| dim.size as f64).product();
+        let sent =
+            planned.report.comm_s * program.mesh.axes[0_usize].bandwidth() / (2.0 * elements);
+        assert!(sent < part * 1.001, "{sent} instead of {part}\n{text}\n{planned}");
+    }
 }
