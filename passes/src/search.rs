@@ -123,8 +123,14 @@ fn within(
     if request.interrupt.is_due() {
         return in_time(textbook, found, capacity);
     }
-    let limit = Limit::new(tables, textbook, request, capacity);
-    let FeasiblePlan { plan, lower_bound_s } = limit.feasible_or_tighter();
+    // What fits costs no less than what need not.
+    let unlimited_s = match found.optimality {
+        Optimality::Optimal => objective_s(tables, &found.plan, request.objective),
+        Optimality::Bounded { lower_bound_s } => lower_bound_s,
+    };
+    let limit = Limit::new(tables, textbook, request, (capacity, unlimited_s));
+    let FeasiblePlan { plan, lower_bound_s } =
+        limit.feasible_or_tighter(memory_of(&ExpandedPlan::from(&found.plan)).peak_bytes);
     let Some((plan, seconds)) = plan else {
         let smallest = match request.effort {
             Effort::Normal | Effort::High => limit.smallest(&found.plan),

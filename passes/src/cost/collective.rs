@@ -48,17 +48,15 @@ impl Refinement {
 pub struct CostModel {
     /// The precision.
     pub refinement: Refinement,
-    /// The largest block that a step may leave on a device.
-    pub most_bytes: f64,
     /// The weight of a second on the links of each mesh axis, summed over those that a collective
     /// uses; `None`: weight one, whatever the axes.
     pub links: Option<Vec<f64>>,
 }
 
 impl CostModel {
-    /// Prices are times, without a limit on blocks.
+    /// Prices are times.
     pub fn time(refinement: Refinement) -> Self {
-        Self { refinement, most_bytes: f64::INFINITY, links: None }
+        Self { refinement, links: None }
     }
 
     /// The weight of `seconds` of a collective on the `links` of these axes.

@@ -73,12 +73,12 @@ impl ShardingSpace {
     pub(crate) fn new(
         program: &Program,
         shape: &ValueShape,
-        cost_model: &CostModel,
+        (cost_model, limit): (&CostModel, BlockLimit),
         (part, more): (&Part, &IndexSet<Sharding, FxBuildHasher>),
     ) -> Self {
         let states = enumerate(program, shape, part, more);
         let mut space = Self { edges: Vec::new(), states, classes: part.classes.clone() };
-        let pricing = Pricing { program, shape, cost_model };
+        let pricing = Pricing { program, shape, cost_model, limit };
         let alike = space.alike(program);
         space.edges = (0..space.len())
             .map(|state| space.edges_from(&pricing, state, &alike[state]))
@@ -162,9 +162,10 @@ impl ShardingSpace {
             moves(pricing, from, &mut targets);
         }
         unreduces(pricing, from, &mut targets);
+        let before = pricing.bytes(from);
         let mut best: IndexMap<State, ReshardEdge, FxBuildHasher> = IndexMap::default();
         let mut offer = |to: State, kind: CollectiveKind, target: &Sharding| {
-            if pricing.bytes(self.sharding(to)) > pricing.cost_model.most_bytes {
+            if !pricing.limit.allows(before, pricing.bytes(self.sharding(to))) {
                 return;
             }
             let weight = pricing.weight(&kind, from, target);
@@ -185,11 +186,35 @@ impl ShardingSpace {
     }
 }
 
+/// The bytes that a step may take on a device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockLimit {
+    /// Those of the block that it leaves.
+    pub(crate) result: f64,
+    /// Those of the blocks before and after it together.
+    pub(crate) both: f64,
+}
+
+impl BlockLimit {
+    /// No limit.
+    pub(crate) const NONE: Self = Self { result: f64::INFINITY, both: f64::INFINITY };
+
+    /// The looser of two.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self { result: self.result.max(other.result), both: self.both.max(other.both) }
+    }
+
+    fn allows(self, before: f64, after: f64) -> bool {
+        after <= self.result && before + after <= self.both
+    }
+}
+
 /// The context that prices a step.
 struct Pricing<'a> {
     program: &'a Program,
     shape: &'a ValueShape,
     cost_model: &'a CostModel,
+    limit: BlockLimit,
 }
 
 impl Pricing<'_> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use index_vec::IndexVec;
 use indexmap::IndexSet;
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
@@ -14,7 +15,7 @@ use crate::cost::collective::{CostModel, Refinement};
 use crate::layouts::op_layouts::{self, Layout};
 use crate::reshard::part::Part;
 use crate::reshard::paths::Reshards;
-use crate::reshard::sharding_space::{ShardingSpace, State, ValueShape};
+use crate::reshard::sharding_space::{BlockLimit, ShardingSpace, State, ValueShape};
 use crate::solver::dreyfus_wagner::{Terminal, Trees};
 
 /// All tables, and the table of each value.
@@ -47,8 +48,22 @@ impl<'a> Tables<'a> {
         Self::within(self.program, cost_model, Arc::clone(&self.part))
     }
 
+    /// The same without the steps that take more than is allowed of the values of a table.
+    pub(crate) fn limited(&self, of_values: &IndexVec<ValueId, BlockLimit>) -> Self {
+        Self::build(self.program, self.cost_model.clone(), Arc::clone(&self.part), Some(of_values))
+    }
+
     /// Tabulates a part of all shardings.
     pub(crate) fn within(program: &'a Analyzed, cost_model: CostModel, part: Arc<Part>) -> Self {
+        Self::build(program, cost_model, part, None)
+    }
+
+    fn build(
+        program: &'a Analyzed,
+        cost_model: CostModel,
+        part: Arc<Part>,
+        of_values: Option<&IndexVec<ValueId, BlockLimit>>,
+    ) -> Self {
         debug_assert!(
             program.backward.is_none(),
             "gradients are derived before anything is planned"
@@ -72,13 +87,15 @@ impl<'a> Tables<'a> {
             table_of.push(shapes.insert_full(shape).0);
         }
         let more = beside_groups(program, &part, &table_of, &partial);
+        let limits = loosest(&table_of, of_values);
         let shapes: Vec<ValueShape> = shapes.into_iter().collect();
         let all = shapes
             .par_iter()
             .enumerate()
             .map(|(number, shape)| {
                 let shardings = (&*part, &more[number]);
-                Reshards::new(ShardingSpace::new(program, shape, &cost_model, shardings))
+                let priced = (&cost_model, limits[number]);
+                Reshards::new(ShardingSpace::new(program, shape, priced, shardings))
             })
             .collect();
         Self { program, cost_model, all, table_of, partial, part }
@@ -152,6 +169,20 @@ fn layouts_of_part(
         op.operands.iter().map(|operand| partial[operand.value.index()]).collect();
     let in_order = part.classes.is_some();
     op_layouts::layouts_by(program, op, &partial, &part.groups_of(program, op), in_order)
+}
+
+/// For each table, the loosest limit of the values that have it.
+fn loosest(
+    table_of: &[usize],
+    of_values: Option<&IndexVec<ValueId, BlockLimit>>,
+) -> Vec<BlockLimit> {
+    let tables = table_of.iter().max().map_or(0, |last| last + 1);
+    let Some(of_values) = of_values else { return vec![BlockLimit::NONE; tables] };
+    let mut loosest: Vec<Option<BlockLimit>> = vec![None; tables];
+    for (&table, &limit) in table_of.iter().zip(of_values) {
+        loosest[table] = Some(loosest[table].map_or(limit, |other| other.or(limit)));
+    }
+    loosest.into_iter().map(|limit| limit.unwrap_or(BlockLimit::NONE)).collect()
 }
 
 /// For each table, the shardings of a part that are not by its groups: those that it adds for

@@ -1,6 +1,8 @@
 //! Searches for the cheapest plan whose peak memory fits into a device.
 
+mod blocks;
 mod demand;
 pub(crate) mod feasible;
 pub(crate) mod limit;
 mod rematerialize;
+mod smaller;

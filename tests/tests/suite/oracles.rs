@@ -6,5 +6,6 @@ mod dual_bounds;
 mod numerical_gradients;
 mod parts_for_reshards;
 mod pipeline_formulas;
+mod plans_within_memory;
 mod regrouping;
 mod simulated_devices;

@@ -50,6 +50,23 @@ fn agree(source: &str, plans: &[Planned]) -> (usize, usize) {
     (of_limits.len(), of_limits.iter().filter(|claim| claim.status_name() == "optimal").count())
 }
 
+/// A looser limit is never refused where a tighter one has a plan, and never has a costlier one.
+#[test]
+fn looser_limits_have_no_costlier_plans() {
+    for (i, numbers) in draws().enumerate().take(60) {
+        let source = random_program::program(&numbers, 2 + i % 2, 2 + i % 5);
+        let Ok(free) = plan(&source, f64::INFINITY) else { continue };
+        let all = free.report.memory.peak_bytes;
+        let mut least_s = f64::INFINITY;
+        for part in [0.3, 0.36, 0.43, 0.5, 0.57, 0.64, 0.7, 0.76, 0.82, 0.87, 0.92, 0.97, 1.0] {
+            let found = plan(&source, part * all);
+            let seconds = found.map_or(f64::INFINITY, |planned| planned.report.serial_s);
+            assert!(seconds.min(f64::MAX) <= least_s * (1.0 + 1e-9), "{part} of {all}\n{source}");
+            least_s = least_s.min(seconds);
+        }
+    }
+}
+
 /// Sums over random programs.
 fn agreeing(programs: usize, source: impl Fn(usize, &[u32]) -> String) -> (usize, usize) {
     let mut all = (0, 0);

@@ -327,7 +327,7 @@ fn live_through(problem: &Problem<'_>) -> Vec<f64> {
 }
 
 /// The smallest block that any sharding of a value leaves on a device.
-fn smallest_bytes(tables: &Tables<'_>, value: ValueId) -> f64 {
+pub(crate) fn smallest_bytes(tables: &Tables<'_>, value: ValueId) -> f64 {
     if takes_no_bytes(tables.program, value) {
         return 0.0;
     }

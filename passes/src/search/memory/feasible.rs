@@ -8,11 +8,17 @@
 //! the incumbent: the demands are lower bounds of the actual peak, so this callback is a lazy
 //! constraint, and the bound holds for all plans that fit.
 //!
-//! Choices that cannot fit by themselves are removed beforehand: reshards to blocks larger than the
-//! capacity less the fixed resident bytes, and operations whose operands and result are larger than
-//! that. The order of steps and the rule that each value's reshard tree is the cheapest for its
-//! ends are those of the unlimited search; where only another tree would fit, the bound stays below
-//! the plan and the gap is reported. Dominated layouts stay, since they may need less memory.
+//! Choices that cannot fit by themselves are removed beforehand: reshards whose blocks are too large
+//! together ([`crate::search::memory::blocks`]), and operations whose operands and result are larger
+//! than the capacity less the fixed resident bytes. The order of steps is that of the unlimited
+//! search, and each value's reshard tree is the cheapest for its ends; where only another tree fits,
+//! that is searched ([`crate::search::memory::smaller`]), the bound stays below the plan, and the gap
+//! is reported. Dominated layouts stay, since they may need less memory.
+//!
+//! The solver by tables ([`crate::solver::capacity`]) is the alternative. Where a model is small
+//! enough for tables, both have the same bound: what is missing is memory that no choice demands by
+//! itself. And it closes such a model at the cheapest assignment within the demands, where this one
+//! goes on and so offers more of those that really fit.
 
 use shardwise_ir::plan::Plan;
 
@@ -21,9 +27,13 @@ use crate::insert_collectives::plan;
 use crate::layouts::composite::ExpandedPlan;
 use crate::problem::Problem;
 use crate::search::memory::demand::MemoryDemand;
+use crate::search::memory::smaller;
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::lagrangian::{RowLimits, minimize_within};
 use crate::solver::model::Model;
+
+/// Assignments times variables of which smaller plans are tried in one search.
+const MOST_TRIES: usize = 1000;
 
 /// The result.
 pub(crate) struct FeasiblePlan {
@@ -52,13 +62,21 @@ pub(crate) fn search(
     let problem = &*problem;
     let model = Model { capacity: demand.capacity(capacity), ..problem.model() };
     let mut best = None;
+    let mut tries = MOST_TRIES / problem.variables.len().max(1);
     let mut update_incumbent = |assignment: &[usize], trees: &mut [Trees<'_>], best_s: f64| {
         let plan = plan::plan(problem, assignment, trees);
         let seconds = price(&plan);
-        (seconds < best_s && memory(&ExpandedPlan::from(&plan)).peak_bytes <= capacity).then(|| {
-            best = Some((plan, seconds));
-            seconds
-        })
+        if seconds >= best_s {
+            return None;
+        }
+        let (plan, seconds) = if memory(&ExpandedPlan::from(&plan)).peak_bytes <= capacity {
+            (plan, seconds)
+        } else {
+            tries = tries.checked_sub(1)?;
+            smaller::plan_within(problem, assignment, &plan, (capacity, best_s), price)?
+        };
+        best = Some((plan, seconds));
+        Some(seconds)
     };
     let found = minimize_within(&model, &mut model.tree_tables(), limits, &mut update_incumbent);
     FeasiblePlan { plan: best, lower_bound_s: found.lower_bound_s }

@@ -5,9 +5,14 @@
 //! The first search keeps all values ([`crate::search::memory::feasible`]); the second
 //! rematerialises all of them at the end of each region of the program, which mostly fits; the
 //! third keeps some, at a price per byte ([`crate::search::memory::rematerialize`]). The first and
-//! the last bound all plans, since rematerialisation never saves time. In a pipeline there is no
-//! single step at which kept values are all live; there the largest values are kept one after
-//! another, each time with a search of its own.
+//! the last bound all plans, since rematerialisation never saves time; so does the search without a
+//! limit. In a pipeline there is no single step at which kept values are all live; there, and in
+//! short programs whose gap is still wide, the largest values are kept one after another, each time
+//! with a search of its own.
+//!
+//! None of these searches finds every plan that fits, and what one finds depends on the limit. So
+//! that a looser limit has no costlier plan than a tighter one, or none, tighter limits are searched
+//! as well where nothing is proven ([`Limit::feasible_or_tighter`]).
 
 use indexmap::IndexSet;
 use shardwise_ir::dataflow::Analyzed;
@@ -17,14 +22,13 @@ use shardwise_ir::program::{Op, Phase};
 use shardwise_ir::sharding::Sharding;
 use shardwise_ir::unroll::is_loop_exit;
 
-use crate::cost::collective::CostModel;
 use crate::cost::liveness::memory;
 use crate::insert_collectives::plan;
 use crate::layouts::composite::ExpandedPlan;
 use crate::layouts::local_shape;
 use crate::problem::{Problem, Rematerialized};
 use crate::reshard::tables::Tables;
-use crate::search::memory::demand::fixed_bytes;
+use crate::search::memory::blocks;
 use crate::search::memory::feasible::{self, FeasiblePlan};
 use crate::search::memory::rematerialize::{CutRequest, Retention, retain_across};
 use crate::search::objective::objective_s;
@@ -51,8 +55,10 @@ const HALVINGS: usize = 8;
 /// A plan within this ratio of the smallest capacity that may be enough counts as minimal.
 const TOLERANCE: f64 = 1.01;
 
-/// Solutions for each step of the bisection.
-const FEW_SOLUTIONS: usize = 40;
+/// Solutions of each search within tighter limits, and with other values kept; and for each step of
+/// the bisection.
+const FEW_SOLUTIONS: usize = 80;
+const BISECTED_SOLUTIONS: usize = 40;
 
 /// Solutions of a quick search.
 const QUICK_SOLUTIONS: usize = 8;
@@ -60,13 +66,19 @@ const QUICK_SOLUTIONS: usize = 8;
 /// The limit of values that are kept one after another.
 const MOST_RETAINED: usize = 8;
 
+/// The ratio of a plan to the bound above which values are kept one after another where
+/// [`retain_across`] applies, too; and the operations of programs for which they are.
+const WIDE: f64 = 1.01;
+const MOST_ONE_BY_ONE: usize = 100;
+
 /// Solutions of [`retain_across`] in which further values are kept.
 const MOST_FILLED: usize = 3;
 
-/// Parts of a limit that are tried as limits of their own, for programs of at most so many
-/// operations: each takes as long as the first.
-const TIGHTER: [f64; 3] = [0.95, 0.85, 0.7];
-const MOST_TIGHTENED: usize = 12;
+/// The ratio of each limit on the ladder to the one above it, how many there are, and the
+/// operations of programs for which they are tried: each takes as long as the first.
+const RUNG: f64 = 0.85;
+const RUNGS: usize = 12;
+const MOST_TIGHTENED: usize = 24;
 
 /// A memory limit, and the searches under it.
 pub(crate) struct Limit<'a, 't> {
@@ -77,24 +89,39 @@ pub(crate) struct Limit<'a, 't> {
     textbook: &'t Plan,
     request: &'t Request,
     capacity: f64,
+    /// The lower bound of all plans, in seconds, whether or not they fit.
+    unlimited_s: f64,
+    /// Solutions of each search.
+    solutions: usize,
 }
 
 impl<'a, 't> Limit<'a, 't> {
-    /// A limit of `capacity` bytes per device.
+    /// A limit of `capacity` bytes per device; no plan takes less than `unlimited_s` seconds.
     pub(crate) fn new(
         tables: &'t Tables<'a>,
         textbook: &'t Plan,
         request: &'t Request,
-        capacity: f64,
+        (capacity, unlimited_s): (f64, f64),
     ) -> Self {
-        let most_bytes = capacity - fixed_bytes(tables.program);
-        let within = tables.repriced(CostModel { most_bytes, ..tables.cost_model.clone() });
-        Self { tables, within, textbook, request, capacity }
+        let within = tables.limited(&blocks::limits(tables, capacity));
+        let solutions = match request.effort {
+            Effort::Normal | Effort::High => MOST_SOLUTIONS,
+            Effort::Quick => QUICK_SOLUTIONS,
+        };
+        Self { tables, within, textbook, request, capacity, unlimited_s, solutions }
+    }
+
+    /// Another capacity, with shorter searches.
+    fn at(&self, capacity: f64) -> Self {
+        let limits = (capacity, self.unlimited_s);
+        let limit = Self::new(self.tables, self.textbook, self.request, limits);
+        Self { solutions: limit.solutions.min(FEW_SOLUTIONS), ..limit }
     }
 
     /// The cheapest plan that fits, and a bound of all that do.
     pub(crate) fn feasible(&self) -> FeasiblePlan {
-        let mut best = self.limited(&IndexSet::default(), MOST_SOLUTIONS);
+        let mut best = self.limited(&IndexSet::default(), self.solutions);
+        best.lower_bound_s = best.lower_bound_s.max(self.unlimited_s);
         self.try_incumbent(&mut best, self.textbook.clone());
         let parts = drop_candidates(self.tables.program);
         let is_open = !can_prune(best.lower_bound_s, best.seconds());
@@ -106,20 +133,25 @@ impl<'a, 't> Limit<'a, 't> {
     }
 
     /// The same, and the plans within tighter limits where it is not proven that none of them is
-    /// cheaper. A tighter limit leaves out reshards through larger blocks, and so finds plans that
-    /// fit here as well: without them a looser limit could have a costlier plan, or none.
-    pub(crate) fn feasible_or_tighter(&self) -> FeasiblePlan {
+    /// cheaper: those on a ladder from `enough` bytes, the peak without a limit, so that limits
+    /// share them. Each search finds a few of the plans that fit; without the others' a looser
+    /// limit could have a costlier plan, or none.
+    pub(crate) fn feasible_or_tighter(&self, enough: f64) -> FeasiblePlan {
         let mut best = self.feasible();
         let is_quick = self.request.effort == Effort::Quick;
         if is_quick || self.tables.program.ops.len() > MOST_TIGHTENED {
             return best;
         }
-        for part in TIGHTER {
+        let rungs = std::iter::successors(Some(enough), |capacity| Some(capacity * RUNG));
+        let tighter = rungs.take(RUNGS).filter(|&capacity| capacity < self.capacity);
+        for capacity in tighter {
             if can_prune(best.lower_bound_s, best.seconds()) || self.request.interrupt.is_due() {
                 break;
             }
-            let capacity = part * self.capacity;
-            let tighter = Self::new(self.tables, self.textbook, self.request, capacity).feasible();
+            let tighter = self.at(capacity).feasible();
+            if tighter.lower_bound_s >= best.seconds() {
+                break;
+            }
             if tighter.seconds() < best.seconds() {
                 best.plan = tighter.plan;
             }
@@ -136,7 +168,7 @@ impl<'a, 't> Limit<'a, 't> {
             return;
         };
         if !self.try_incumbent(best, rematerialized.plan)
-            && let Some((plan, _)) = self.limited(&all, MOST_SOLUTIONS).plan
+            && let Some((plan, _)) = self.limited(&all, self.solutions).plan
         {
             self.try_incumbent(best, plan);
         }
@@ -163,6 +195,10 @@ impl<'a, 't> Limit<'a, 't> {
         {
             self.fill(best, &problem, candidate);
         }
+        let is_open = best.seconds() > best.lower_bound_s * WIDE;
+        if is_open && self.tables.program.ops.len() <= MOST_ONE_BY_ONE {
+            self.greedy_retain(best, parts, all);
+        }
     }
 
     /// Keeps the largest values, one after another, where a plan for that fits and is cheaper.
@@ -178,10 +214,14 @@ impl<'a, 't> Limit<'a, 't> {
             }
             let before = best.seconds();
             rematerialized.shift_remove(&value);
-            if let Ok(solved) =
-                solve(self.problem(&rematerialized), self.textbook, &self.request.interrupt)
+            let solved =
+                solve(self.problem(&rematerialized), self.textbook, &self.request.interrupt);
+            let fits = solved.is_ok_and(|solved| self.try_incumbent(best, solved.plan));
+            if !fits
+                && self.tables.program.ops.len() <= MOST_ONE_BY_ONE
+                && let Some((plan, _)) = self.limited(&rematerialized, FEW_SOLUTIONS).plan
             {
-                self.try_incumbent(best, solved.plan);
+                self.try_incumbent(best, plan);
             }
             if best.seconds() >= before {
                 rematerialized.insert(value);
@@ -252,10 +292,7 @@ impl<'a, 't> Limit<'a, 't> {
     fn limited(&self, rematerialized: &IndexSet<ValueId>, most_solutions: usize) -> FeasiblePlan {
         let mut problem = self.problem(rematerialized);
         prefer(&mut problem, self.textbook);
-        let solutions = match self.request.effort {
-            Effort::Normal | Effort::High => most_solutions,
-            Effort::Quick => most_solutions.min(QUICK_SOLUTIONS),
-        };
+        let solutions = most_solutions.min(self.solutions);
         let limits = RowLimits { solutions, interrupt: &self.request.interrupt };
         feasible::search(&mut problem, self.capacity, limits, &|plan| self.seconds(plan))
     }
@@ -296,10 +333,7 @@ impl<'a, 't> Limit<'a, 't> {
                 break;
             }
             let middle = f64::midpoint(too_little, peak(&best));
-            match Limit::new(self.tables, self.textbook, self.request, middle)
-                .limited(&rematerialized, FEW_SOLUTIONS)
-                .plan
-            {
+            match self.at(middle).limited(&rematerialized, BISECTED_SOLUTIONS).plan {
                 Some((plan, _)) => best = plan,
                 None => too_little = middle,
             }

@@ -2,7 +2,8 @@
 //! are true.
 
 use shardwise::{Options, Planned, Strategy};
-use shardwise_tests::{drawn, read, statements};
+use shardwise_tests::random::draws;
+use shardwise_tests::{drawn, random_program, read, statements};
 
 fn plan(source: &str, memory: f64) -> Result<Planned, shardwise::Findings> {
     shardwise::plan("program", source, &Options { memory: Some(memory), ..Options::default() })
@@ -41,19 +42,83 @@ fn what_cannot_fit_is_reported_with_what_is_in_the_way() {
     );
 }
 
-/// Two programs whose looser limit once was refused, or had the costlier plan.
+/// Plans of a program within ever larger limits: none is refused or costlier where a tighter limit
+/// had a plan, and what each claims is true of all others.
+fn agree(source: &str, limits: &[f64]) {
+    let mut known: Vec<Planned> = Vec::new();
+    for &limit in limits {
+        let planned = match plan(source, limit) {
+            Ok(planned) => planned,
+            Err(error) => {
+                assert!(known.is_empty(), "refused at {limit}, not below\n{error}\n{source}");
+                continue;
+            }
+        };
+        let seconds = planned.report.serial_s;
+        assert!(planned.report.memory.peak_bytes <= limit, "{source}\n{planned}");
+        for tighter in &known {
+            let least = tighter.report.serial_s * (1.0 + 1e-9);
+            assert!(seconds <= least, "{source}\nwithin {limit}\n{tighter}\n{planned}");
+            assert!(planned.lower_bound_s() <= least, "{source}\n{tighter}\n{planned}");
+            let looser_fits = planned.report.memory.peak_bytes
+                <= tighter.capacity_bytes.expect("it was planned within a limit");
+            assert!(
+                !looser_fits || tighter.lower_bound_s() <= seconds * (1.0 + 1e-9),
+                "{source}\n{tighter}\n{planned}"
+            );
+        }
+        known.push(planned);
+    }
+}
+
+/// These parts of what the cheapest plan takes.
+fn ladder(source: &str, parts: &[f64]) -> Vec<f64> {
+    let all = plan(source, f64::INFINITY).expect("it has a plan").report.memory.peak_bytes;
+    parts.iter().map(|part| part * all).collect()
+}
+
+/// Programs whose looser limit once was refused, or had the costlier plan.
 #[test]
 fn a_looser_limit_has_no_costlier_plan() {
     let refused = "hardware tpu-v5p\nmesh X=8, Y=2\ndim F=256, K=48, G=128, B=64\n\
         input in1[B_{X,Y}, K, G]\nparam w4[B]\ninput in9[B_X, F_Y, G]\n\
         v2 = causal_{G,B}(in1)\nv3 = in1 *B w4\nv7 = layernorm_K(in1)\nv8 = v7 *B in9\n\
         output v3[K_X, G]\n";
+    agree(refused, &[0.9e6, 1e6, 1.1e6, 1.2e6, 1.4e6]);
     let costlier = "hardware tpu-v5p\nmesh X=2, Y=2, Z=8\n\
         dim K=64, T=1024, E=128, K2=K\ninput in1[K2, E]\ninput in4[K2, K_{Z,X}, E_Y]\n\
         param w8[K, T, K2_Z]\nv3[E, K] = in1 *K2 in4\nv5 = in1 *E,K2 in4\n\
         v6[K_?, E_?] = rename(in1)\nv7 = v5 *K w8\n";
-    for (source, tight, loose) in [(refused, 1e6, 1.1e6), (costlier, 1_487_667.0, 1_580_646.0)] {
-        let seconds = |limit| plan(source, limit).expect("the tighter fits").report.serial_s;
-        assert!(seconds(loose) <= seconds(tight), "{source}");
+    agree(costlier, &[1.4e6, 1_487_667.0, 1_580_646.0, 1.7e6, 2e6]);
+    let through_smaller_blocks = "hardware h100\nmesh X=2, Y=4, Z=3\ndim X=4800, L=1\n\
+        param A0[X_XZY]\ninput A1[L, X_Z]\nT0 = silu(A1)\nT1 = silu(A0)\nT2 = min_X(A1)\n\
+        T3 = (T0 == T0) * T0\nT4 = T0 + T2\noutput T1[X_Z], T4[L, X_XZY]\n";
+    let parts = [0.5, 0.57, 0.64, 0.7, 0.76, 0.9];
+    agree(through_smaller_blocks, &ladder(through_smaller_blocks, &parts));
+    let reshaped = "hardware tpu-v5p\nmesh X=2, Y=2, Z=2\ndim I=96, J=48, K=48, N=I*J\n\
+        input A0[K_?], A1: int8[J_XYZ, I], A2[K, J_Z]\nT1 = 2.0 * (A0 * A1)\n\
+        T3 = roll_K(A2, -1)\nT4[K, J, I_XZ] = T3 + T1\nT5[K_?, N_?] = reshape(T4)\n\
+        output T4[K_ZYX, J, I], T5[K_XZ, N]\n";
+    agree(reshaped, &ladder(reshaped, &[0.36, 0.57, 0.76, 0.82, 0.9]));
+}
+
+#[test]
+fn ladders_of_random_programs() {
+    for (i, numbers) in draws().enumerate().take(10) {
+        let source = random_program::program(&numbers, 2 + i % 2, 2 + i % 4);
+        if let Ok(free) = plan(&source, f64::INFINITY) {
+            let all = free.report.memory.peak_bytes;
+            agree(&source, &[0.4, 0.55, 0.7, 0.85, 0.95].map(|part| part * all));
+        }
     }
+}
+
+/// Of two weights that every microbatch gathers, one can be kept for all of them where there is no
+/// room for both.
+#[test]
+fn one_of_two_weights_is_kept() {
+    let source = read("tests/programs/microbatches/mlp.shard");
+    let all = plan(&source, f64::INFINITY).expect("it has a plan");
+    let within = plan(&source, 0.95 * all.report.memory.peak_bytes).expect("it fits");
+    assert!(within.report.serial_s <= 1.2 * all.report.serial_s, "{within}");
 }
