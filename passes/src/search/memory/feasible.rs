@@ -2,23 +2,23 @@
 //! rematerialised.
 //!
 //! Memory couples all choices: resident values count at every step, live values at every step of
-//! their live range. What is demanded while each operation runs ([`crate::search::memory::demand`])
-//! is the capacity of the model, and the solver minimises under it ([`crate::solver::lagrangian`]).
-//! Every assignment that it finds is turned into a plan, and the cheapest plan that fits becomes
-//! the incumbent: the demands are lower bounds of the actual peak, so this callback is a lazy
-//! constraint, and the bound holds for all plans that fit.
+//! their live range. What is demanded while each operation runs
+//! ([`crate::search::memory::demand`]) is the capacity of the model, and the solver minimises
+//! under it ([`crate::solver::lagrangian`]). Every assignment that it finds is turned into a plan,
+//! and the cheapest plan that fits becomes the incumbent: the demands are lower bounds of the
+//! actual peak, so this callback is a lazy constraint, and the bound holds for all plans that fit.
 //!
-//! Choices that cannot fit by themselves are removed beforehand: reshards whose blocks are too large
-//! together ([`crate::search::memory::blocks`]), and operations whose operands and result are larger
-//! than the capacity less the fixed resident bytes. The order of steps is that of the unlimited
-//! search, and each value's reshard tree is the cheapest for its ends; where only another tree fits,
-//! that is searched ([`crate::search::memory::smaller`]), the bound stays below the plan, and the gap
-//! is reported. Dominated layouts stay, since they may need less memory.
+//! Choices that cannot fit by themselves are removed beforehand: reshards whose blocks are too
+//! large together ([`crate::search::memory::blocks`]), and operations whose operands and result
+//! are larger than the capacity less the fixed resident bytes. The order of steps is that of the
+//! unlimited search, and each value's reshard tree is the cheapest for its ends; where only
+//! another tree fits, that is searched ([`crate::search::memory::smaller`]), the bound stays below
+//! the plan, and the gap is reported. Dominated layouts stay, since they may need less memory.
 //!
 //! The solver by tables ([`crate::solver::capacity`]) is the alternative. Where a model is small
-//! enough for tables, both have the same bound: what is missing is memory that no choice demands by
-//! itself. And it closes such a model at the cheapest assignment within the demands, where this one
-//! goes on and so offers more of those that really fit.
+//! enough for tables, both have the same bound: what is missing is memory that no choice demands
+//! by itself. And it closes such a model at the cheapest assignment within the demands, where this
+//! one goes on and so offers more of those that really fit.
 
 use shardwise_ir::plan::Plan;
 

@@ -5,14 +5,14 @@
 //! The first search keeps all values ([`crate::search::memory::feasible`]); the second
 //! rematerialises all of them at the end of each region of the program, which mostly fits; the
 //! third keeps some, at a price per byte ([`crate::search::memory::rematerialize`]). The first and
-//! the last bound all plans, since rematerialisation never saves time; so does the search without a
-//! limit. In a pipeline there is no single step at which kept values are all live; there, and in
-//! short programs whose gap is still wide, the largest values are kept one after another, each time
-//! with a search of its own.
+//! the last bound all plans, since rematerialisation never saves time; so does the search without
+//! a limit. In a pipeline there is no single step at which kept values are all live; there, and in
+//! short programs whose gap is still wide, the largest values are kept one after another, each
+//! time with a search of its own.
 //!
 //! None of these searches finds every plan that fits, and what one finds depends on the limit. So
-//! that a looser limit has no costlier plan than a tighter one, or none, tighter limits are searched
-//! as well where nothing is proven ([`Limit::feasible_or_tighter`]).
+//! that a looser limit has no costlier plan than a tighter one, or none, tighter limits are
+//! searched as well where nothing is proven ([`Limit::feasible_or_tighter`]).
 
 use indexmap::IndexSet;
 use shardwise_ir::dataflow::Analyzed;

@@ -1,8 +1,8 @@
-//! Plans within a limit on memory against brute force: of two products in a chain, every combination
-//! of the shardings in which values are read and produced is written out and planned by the
-//! textbook's rules, which know no limit and share nothing with the search. Within each limit that
-//! some of these plans just fit, the search finds one that costs no more than the cheapest of them,
-//! and claims no bound above it.
+//! Plans within a limit on memory against brute force: of two products in a chain, every
+//! combination of the shardings in which values are read and produced is written out and planned
+//! by the textbook's rules, which know no limit and share nothing with the search. Within each
+//! limit that some of these plans just fit, the search finds one that costs no more than the
+//! cheapest of them, and claims no bound above it.
 
 use proptest::prelude::*;
 use shardwise::{AxisParts, Grouping, Options, Strategy};
