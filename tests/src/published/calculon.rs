@@ -1,7 +1,7 @@
 //! What calculon's optimiser finds, beside what `tune` finds for the same model and chips: each is
 //! priced by both.
 //!
-//! Its answers are in `tests/measured/calculon.json`, with its price of our winner. That price is of
+//! Its answers are in `tests/measured/calculon.json`, with its price of our winner. That is of
 //! one strategy, and the row has none where another one wins.
 
 use serde_json::Value;
