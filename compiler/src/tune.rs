@@ -65,6 +65,7 @@ pub use what_if::WhatIf;
 
 /// What is searched, and how far.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Request {
     /// Chips to use, all of them.
     pub chips: u64,

@@ -19,6 +19,7 @@ const SPACE: &str = "Space";
 const HEADING: &str = "Sizes and hardware";
 
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct TuneArgs {
     /// The program; `-` is standard input.
     #[arg(value_name = "FILE")]

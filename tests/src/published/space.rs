@@ -14,13 +14,11 @@ pub(super) fn around(program: &Program) -> Request {
         recompute: vec![Recompute::Nothing, Recompute::Layers],
         ..Request::of_chips(program.mesh.devices())
     };
-    match staged {
-        Some(pipeline) => staged_space(program, pipeline, near),
-        None => {
-            let own = split.map_or(1, |block| block.count);
-            Request { stages: vec![1], microbatches: sorted([1, own, 2 * own]), ..near }
-        }
+    if let Some(pipeline) = staged {
+        return staged_space(program, pipeline, near);
     }
+    let own = split.map_or(1, |block| block.count);
+    Request { stages: vec![1], microbatches: sorted([1, own, 2 * own]), ..near }
 }
 
 /// What a program computes again: its layers, or nothing.
