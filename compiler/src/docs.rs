@@ -77,6 +77,7 @@ topics! {
     "fusion": "which operations run as one kernel",
     "reshards": "bytes of every reshard beside the fewest that any plan could take",
     "accuracy": "predictions beside published measurements",
+    "tune-published": "published configurations beside what `tune` finds",
     "serving": "serving steps beside engines and another predictor",
     "reliability": "what is tried to break it, and how files and limits behave",
     "promises": "what is stable between versions; exit codes",

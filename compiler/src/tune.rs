@@ -40,9 +40,11 @@ mod machine;
 mod plot;
 mod records;
 mod serving;
+mod stage_layers;
 mod strategy;
 mod table;
 mod template;
+mod what_if;
 
 use std::fmt;
 use std::time::Duration;
@@ -59,9 +61,11 @@ pub use candidate::{Recompute, Staging};
 pub use curve::{CURVE_FORMATS, Curve, Point, curve, doubled};
 pub use serving::{Deployment, Kind, Pool, SERVING_FORMATS, Serve, Served, serve};
 pub use strategy::{ActingAxis, Degree, Strategy};
+pub use what_if::WhatIf;
 
 /// What is searched, and how far.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Request {
     /// Chips to use, all of them.
     pub chips: u64,
@@ -75,6 +79,8 @@ pub struct Request {
     pub schedules: Vec<Schedule>,
     /// Runs of layers on a stage, for schedules that leave it open.
     pub chunks: Vec<u64>,
+    /// Whether stages that keep more microbatches may have fewer layers, with `1f1b` and one chunk.
+    pub fewer_first: bool,
     /// What may be computed again for gradients, where the program does not say.
     pub recompute: Vec<Recompute>,
     /// Sizes of the batch; none for that of the program. Strategies with batches of several sizes
@@ -84,6 +90,8 @@ pub struct Request {
     pub latency_s: Option<f64>,
     /// Programs with strategies written by people, compared with those found: names and texts.
     pub against: Vec<(String, String)>,
+    /// Whether to search again with more memory, and with faster links.
+    pub what_if: bool,
     /// Whether to release what the program pins: brackets, `checkpoint`, `microbatches=`,
     /// `pipeline`.
     pub free: bool,
@@ -107,10 +115,12 @@ impl Request {
             stages: vec![1, 2, 4, 8, 16],
             schedules: vec![Schedule::OneForwardOneBackward],
             chunks: vec![1],
+            fewer_first: false,
             recompute: vec![Recompute::Nothing, Recompute::Layers],
             batches: Vec::new(),
             latency_s: None,
             against: Vec::new(),
+            what_if: false,
             free: false,
             best: 10,
             within: 0.0,
@@ -173,6 +183,8 @@ pub struct Tuned {
     pub time_and_memory: Vec<(f64, f64)>,
     /// Strategies written by hand.
     pub against: Vec<Against>,
+    /// The best on machines that have more of one thing each, where that was asked for.
+    pub what_if: Vec<WhatIf>,
     /// Nothing in the space takes less, seconds; of several batches, for that of the winner.
     pub lower_bound_s: f64,
     /// What was searched.
@@ -257,8 +269,8 @@ pub fn tune(
                 .to_owned(),
         ));
     }
-    let machine =
-        machine::Machine::new(&template.hardware()?, request.chips).map_err(Refused::Options)?;
+    let hardware = template.hardware()?;
+    let machine = machine::Machine::new(&hardware, request.chips).map_err(Refused::Options)?;
     let shapes = machine.shapes(&template.named_axes, request).map_err(Refused::Options)?;
     let candidates = template.candidates(&shapes, request);
     if candidates.is_empty() {
@@ -270,13 +282,16 @@ pub fn tune(
                 .to_owned(),
         ));
     }
-    let against = against::planned(request, options)?;
+    let against = against::planned(&template, &candidates, request, options)?;
     let of_candidates =
         candidates.iter().map(|of| &of.shape).collect::<indexmap::IndexSet<_>>().len();
     let search = branch::Search::new(&template, candidates, request, options, report);
     let mut tuned = search.run()?;
     tuned.space.shapes = of_candidates;
     tuned.against = against;
+    if request.what_if && !options.cancellation.is_cancelled() {
+        tuned.what_if = what_if::answers(name, source, (request, &hardware), options)?;
+    }
     Ok(tuned)
 }
 

@@ -2,6 +2,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use shardwise::sweep::{Grid, Source, sweep};
+use shardwise::tune::{Request, tune};
 use shardwise::{Options, Strategy};
 
 fn read(path: &str) -> String {
@@ -74,6 +75,16 @@ fn speed(criterion: &mut Criterion) {
             sweep(&mlp, &grid, &Options::default(), &|_, _| ()).map_or(0, |swept| swept.planned)
         });
     });
+    for (name, chips) in [("mlp", 512), ("llama3-70b", 512), ("llama3-405b", 16384)] {
+        let source = read(&format!("tests/programs/tune/{name}.shard"));
+        let request = Request { best: 1, ..Request::of_chips(chips) };
+        criterion.bench_function(&format!("tune {name} on {chips} chips: the best"), |b| {
+            b.iter(|| {
+                tune("bench", &source, &request, &Options::default(), &|_| ())
+                    .map_or(f64::NAN, |tuned| tuned.lower_bound_s)
+            });
+        });
+    }
     let long = chain(10_000);
     criterion.bench_function("10,000 statements: textbook", |b| {
         b.iter(|| plan(&long, Strategy::Textbook))

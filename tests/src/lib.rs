@@ -7,6 +7,7 @@ pub mod model;
 pub mod mutants;
 pub mod planning;
 pub mod properties;
+pub mod published;
 pub mod random;
 pub mod random_model;
 pub mod random_program;

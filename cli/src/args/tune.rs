@@ -19,6 +19,7 @@ const SPACE: &str = "Space";
 const HEADING: &str = "Sizes and hardware";
 
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct TuneArgs {
     /// The program; `-` is standard input.
     #[arg(value_name = "FILE")]
@@ -87,6 +88,9 @@ pub(crate) struct TuneArgs {
         help_heading = SPACE
     )]
     pub(crate) chunks: Vec<u64>,
+    /// Also stages with fewer layers the more microbatches they keep (`1f1b`, one chunk).
+    #[arg(long, help_heading = SPACE)]
+    pub(crate) fewer_first: bool,
     /// What may be computed again for gradients: none, layers, all-but-products, attention, mlp.
     #[arg(
         long,
@@ -112,6 +116,9 @@ pub(crate) struct TuneArgs {
     /// A program with a strategy of your own, compared with those found.
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Vec<String>,
+    /// Search again with one more GB of memory, and with twice the bandwidth of each kind of link.
+    #[arg(long)]
+    pub(crate) what_if: bool,
     #[command(flatten, next_help_heading = "Serving")]
     pub(crate) serving: ServingArgs,
     /// Release what the program pins: brackets, `checkpoint`, `microbatches=`, `pipeline`.
@@ -142,7 +149,7 @@ pub(crate) struct ServingArgs {
         long,
         value_name = "FILE",
         requires = "tokens",
-        conflicts_with_all = ["latency", "against", "output"]
+        conflicts_with_all = ["latency", "against", "output", "what_if"]
     )]
     pub(crate) prefill: Option<String>,
     /// Tokens that a request asks for.

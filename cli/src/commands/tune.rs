@@ -149,6 +149,8 @@ fn request(args: &TuneArgs, chips: u64, timeout: Option<Duration>) -> Result<Req
         exhaustive: args.exhaustive,
         schedules: args.schedules.clone(),
         chunks: args.chunks.clone(),
+        fewer_first: args.fewer_first,
+        what_if: args.what_if,
         recompute: args.recompute.clone(),
         batches: args.batch.clone(),
         latency_s: args.latency.map(|latency| latency.as_secs_f64()),

@@ -1,9 +1,10 @@
 //! A point of the space: what a candidate decides, and the words for it.
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
-use shardwise_ir::stages::Schedule;
+use shardwise_ir::stages::{Schedule, Stages};
 
 use super::machine::Shape;
+use super::{Request, stage_layers};
 
 /// What is computed again for gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,25 +64,38 @@ pub struct Staging {
     pub schedule: Schedule,
     /// Runs of layers on a stage.
     pub chunks: u64,
+    /// The layers of the longest stage, where those that keep more microbatches have fewer layers;
+    /// none: equally many, or one less.
+    pub longest: Option<u64>,
 }
 
 impl Serialize for Staging {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut fields = to.serialize_struct("Staging", 2)?;
+        let mut fields = to.serialize_struct("Staging", 3)?;
         fields.serialize_field("schedule", self.schedule.name())?;
         fields.serialize_field("chunks", &self.chunks)?;
+        fields.serialize_field("longest", &self.longest)?;
         fields.end()
     }
 }
 
 impl Staging {
     /// Every schedule with every number of chunks that it leaves open, or its own.
-    pub(super) fn all(schedules: &[Schedule], chunks: &[u64]) -> Vec<Self> {
+    fn all(schedules: &[Schedule], chunks: &[u64]) -> Vec<Self> {
         let of = |&schedule: &Schedule| {
             let chunks = schedule.fixed_chunks().map_or_else(|| chunks.to_vec(), |own| vec![own]);
-            chunks.into_iter().map(move |chunks| Self { schedule, chunks })
+            chunks.into_iter().map(move |chunks| Self { schedule, chunks, longest: None })
         };
         schedules.iter().flat_map(of).collect()
+    }
+
+    /// The pipelines that a shape may have; none where it has no stages.
+    pub(super) fn on(shape: &Shape, request: &Request) -> Vec<Option<Self>> {
+        if shape.stages == 1 {
+            return vec![None];
+        }
+        let all = Self::all(&request.schedules, &request.chunks);
+        all.into_iter().map(Some).collect()
     }
 
     /// Whether so many microbatches keep `stages` stages busy, and are allowed.
@@ -99,10 +113,11 @@ impl Staging {
         self.chunks > 1 && self.schedule.fixed_chunks().is_none()
     }
 
-    /// `1f1b`, or `1f1b x2` with two chunks on a stage.
+    /// `1f1b`, `1f1b x2` with two chunks on a stage, or `1f1b <=9` with fewer layers first.
     pub(super) fn in_words(self) -> String {
         let chunks = if self.names_chunks() { format!(" x{}", self.chunks) } else { String::new() };
-        format!("{}{chunks}", self.schedule.name())
+        let longest = self.longest.map_or_else(String::new, |most| format!(" <={most}"));
+        format!("{}{chunks}{longest}", self.schedule.name())
     }
 }
 
@@ -124,6 +139,23 @@ impl Candidate {
     pub(super) fn alone(named_axes: &[String], recompute: Recompute) -> Self {
         let shape = Shape::of_one_device(named_axes);
         Self { shape, microbatches: None, recompute, staging: None, batch: None }
+    }
+
+    /// The same with fewer layers on stages that keep more microbatches, for every length of the
+    /// longest stage with which they keep less; none where stages keep equally many.
+    pub(super) fn with_fewer_first(&self, layers: Option<u64>) -> Vec<Self> {
+        let (Some(layers), Some(staging), Some(microbatches)) =
+            (layers, self.staging, self.microbatches)
+        else {
+            return Vec::new();
+        };
+        if staging.schedule != Schedule::OneForwardOneBackward || staging.chunks > 1 {
+            return Vec::new();
+        }
+        let even = Stages::spread(staging.schedule, self.shape.stages, 1, layers);
+        let longest = stage_layers::lengths(even.layers(), microbatches).into_iter();
+        let with = |longest| Staging { longest: Some(longest), ..staging };
+        longest.map(|longest| Self { staging: Some(with(longest)), ..self.clone() }).collect()
     }
 
     /// What its time is divided by, to compare it with others: the batch, where that differs.

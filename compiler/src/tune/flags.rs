@@ -101,6 +101,8 @@ impl Degrees {
         let found = known.iter().find(|(schedule, _)| *schedule == staging.schedule);
         if found.is_none() {
             self.lacks.push(format!("the schedule {}", staging.in_words()));
+        } else if staging.longest.is_some() {
+            self.lacks.push("the layers of each stage".to_owned());
         }
         found.map(|(_, name)| *name)
     }

@@ -10,6 +10,7 @@ pub(super) fn csv(tuned: &Tuned) -> String {
         "microbatches",
         "schedule",
         "chunks",
+        "longest",
         "batch",
         "recompute",
         "objective_s",
@@ -35,6 +36,7 @@ fn row(rank: usize, strategy: &Strategy) -> Vec<String> {
     let pipeline = strategy.pipeline;
     cells.push(pipeline.map_or_else(String::new, |of| of.schedule.name().to_owned()));
     cells.push(number(pipeline.map(|of| of.chunks)));
+    cells.push(number(pipeline.and_then(|of| of.longest)));
     cells.push(number(strategy.batch));
     cells.push(strategy.recompute.to_owned());
     let numbers = [

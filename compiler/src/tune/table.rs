@@ -75,6 +75,7 @@ pub(super) fn remarks(tuned: &Tuned) -> String {
     out.extend(margin(tuned).map(|line| line + "\n"));
     out.extend(tuned.against.iter().map(|other| other.in_words(tuned) + "\n"));
     out.extend(front(tuned).map(|line| line + "\n"));
+    out.extend(tuned.what_if.iter().map(|of| of.in_words(tuned) + "\n"));
     out
 }
 

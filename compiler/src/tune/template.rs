@@ -4,22 +4,28 @@
 //! Text, and not tables of a resolved program, since a candidate is then planned, printed and
 //! checked like what a person writes; reading it takes a millisecond, planning much longer.
 
+mod edits;
+
 use shardwise_grammar::ast::{
-    Backward, Expr, ExprKind, File, HardwareRef, Pipeline, Role, Setting, SizeExpr, SizeFactor,
-    SizePart, SizeTerm, StateOver, Statement, Subscript, TensorDecl,
+    Backward, File, HardwareRef, Pipeline, Role, Setting, StateOver, Statement, Subscript,
+    TensorDecl,
 };
 use shardwise_grammar::print;
 use shardwise_grammar::span::{Name, Span, Spanned};
 use shardwise_ir::Diag;
+use shardwise_ir::blocks::Repeat;
 use shardwise_ir::hardware::Hardware;
 use shardwise_ir::program::Program;
+
+use edits::{NOWHERE, applied, number, unpin};
 
 use super::axis_words::{segments, words_in};
 use super::candidate::{Candidate, Recompute, Staging};
 use super::machine::{MeshAxis, Shape};
+use super::stage_layers::fewer_first;
 use super::{Refused, Request};
 use crate::diagnostics::Findings;
-use crate::driver::check;
+use crate::driver::{Checked, check};
 use crate::options::{Options, Rates};
 
 /// A program to be written with other meshes.
@@ -33,6 +39,8 @@ pub(super) struct Template<'s> {
     pub(super) named_axes: Vec<String>,
     /// The dimension of the batch.
     batch: Option<String>,
+    /// The layers that stages divide, where stages may have unequally many.
+    layer_count: Option<u64>,
 }
 
 impl<'s> Template<'s> {
@@ -61,17 +69,19 @@ impl<'s> Template<'s> {
             free: request.free,
             named_axes: Vec::new(),
             batch: None,
+            layer_count: None,
         };
         template.named_axes = template.axes_in_brackets();
         template.batch = template.batch_dimension();
+        if request.fewer_first && template.can_be_staged() {
+            template.layer_count = template.counted_layers();
+        }
         Ok(template)
     }
 
     /// The hardware of all candidates.
     pub(super) fn hardware(&self) -> Result<Hardware, Refused> {
-        let alone = Candidate::alone(&self.named_axes, Recompute::AsWritten);
-        let text = self.text(&alone);
-        let checked = check(self.name, &text, self.options);
+        let checked = self.on_one_device();
         match checked.program {
             Some(program) => Ok(program.hardware.clone()),
             // Of the program as it is written, where it has the same errors.
@@ -80,6 +90,19 @@ impl<'s> Template<'s> {
                 _ => checked.findings,
             })),
         }
+    }
+
+    /// The program on one device.
+    fn on_one_device(&self) -> Checked {
+        let alone = Candidate::alone(&self.named_axes, Recompute::AsWritten);
+        check(self.name, &self.text(&alone), self.options)
+    }
+
+    /// The layers that stages divide.
+    fn counted_layers(&self) -> Option<u64> {
+        let program = self.on_one_device().program?;
+        let is_layers = |block: &&Repeat| block.microbatches_of.is_none() && block.within.is_none();
+        program.repeats.iter().find(is_layers).map(|block| block.count)
     }
 
     /// The first statement, for findings about all of the program.
@@ -105,11 +128,18 @@ impl<'s> Template<'s> {
         let mut all = Vec::new();
         let (batches, recomputations) = (request.batches(), self.recomputations(request));
         for shape in shapes.iter().filter(|shape| shape.stages == 1 || self.can_be_staged()) {
-            for staging in stagings(shape, request) {
+            for staging in Staging::on(shape, request) {
                 for (batch, recompute) in pairs(&batches, &recomputations) {
                     for microbatches in self.microbatches(shape, staging, request) {
-                        let shape = shape.clone();
-                        all.push(Candidate { shape, microbatches, recompute, staging, batch });
+                        let one = Candidate {
+                            shape: shape.clone(),
+                            microbatches,
+                            recompute,
+                            staging,
+                            batch,
+                        };
+                        all.extend(one.with_fewer_first(self.layer_count));
+                        all.push(one);
                     }
                 }
             }
@@ -399,6 +429,8 @@ impl<'s> Template<'s> {
         if staging.names_chunks() {
             options.push((word("chunks"), word(&staging.chunks.to_string())));
         }
+        let layers = self.layers_of_stages(candidate, staging);
+        options.extend(layers.map(|layers| (word("layers"), word(&format!("[{layers}]")))));
         let pipeline = Pipeline {
             axis: word(&candidate.shape.axes[0].name),
             microbatches: candidate.microbatches.map(number),
@@ -406,6 +438,14 @@ impl<'s> Template<'s> {
             options,
         };
         print::statement(&Statement::Pipeline(pipeline), self.source)
+    }
+
+    /// `7, 7, 8`: the layers of each stage, where they are not spread evenly.
+    fn layers_of_stages(&self, candidate: &Candidate, staging: Staging) -> Option<String> {
+        let microbatches = candidate.microbatches?;
+        let stages = candidate.shape.stages;
+        let list = fewer_first(self.layer_count?, stages, microbatches, staging.longest?)?;
+        Some(list.iter().map(u64::to_string).collect::<Vec<_>>().join(", "))
     }
 
     /// The statement with its brackets open where they name no axis.
@@ -442,15 +482,6 @@ impl<'s> Template<'s> {
     }
 }
 
-/// The pipelines that a shape may have; none where it has no stages.
-fn stagings(shape: &Shape, request: &Request) -> Vec<Option<Staging>> {
-    if shape.stages == 1 {
-        return vec![None];
-    }
-    let all = Staging::all(&request.schedules, &request.chunks);
-    all.into_iter().map(Some).collect()
-}
-
 fn pairs<A: Copy, B: Copy>(left: &[A], right: &[B]) -> Vec<(A, B)> {
     left.iter().flat_map(|&a| right.iter().map(move |&b| (a, b))).collect()
 }
@@ -459,40 +490,4 @@ fn pairs<A: Copy, B: Copy>(left: &[A], right: &[B]) -> Vec<(A, B)> {
 fn dims(tensors: &[TensorDecl]) -> impl Iterator<Item = &str> {
     let layouts = tensors.iter().filter_map(|tensor| tensor.layout.as_ref());
     layouts.flat_map(|layout| layout.dims.iter().map(|dim| dim.name.node.as_str()))
-}
-
-/// The place of what the source does not have.
-const NOWHERE: Span = Span { start: usize::MAX, end: usize::MAX };
-
-fn number(of: u64) -> SizeExpr {
-    let factor = Spanned::new(SizeFactor::Number(Some(of)), NOWHERE);
-    let parts = vec![SizePart { divides: false, factor }];
-    SizeExpr { terms: vec![SizeTerm { is_subtracted: false, parts }], span: NOWHERE }
-}
-
-/// Removes the brackets of uses.
-fn unpin(expr: &mut Expr) {
-    match &mut expr.node {
-        ExprKind::Tensor { layout, .. } => *layout = None,
-        ExprKind::Number(_) => {}
-        ExprKind::Product { left, right, .. } | ExprKind::Binary { left, right, .. } => {
-            unpin(left);
-            unpin(right);
-        }
-        ExprKind::Negate(inner) => unpin(inner),
-        ExprKind::Call(call) => call.arguments.iter_mut().for_each(unpin),
-    }
-}
-
-/// The text with its edits, which do not overlap; of insertions at one place the first comes first.
-fn applied(source: &str, mut edits: Vec<(Span, String)>) -> String {
-    edits.sort_by_key(|(span, _)| (span.start, span.end));
-    let mut text = String::new();
-    let mut at = 0;
-    for (span, with) in edits {
-        text.push_str(&source[at..span.start]);
-        text.push_str(&with);
-        at = span.end;
-    }
-    text + &source[at..]
 }

@@ -110,3 +110,8 @@ pub fn time_cases() -> Vec<Case> {
 pub fn memory_cases() -> Vec<Case> {
     cases("tests/measured/memory_cases.json")
 }
+
+/// What calculon's optimiser finds; the time is its own prediction.
+pub fn calculon_cases() -> Vec<Case> {
+    cases("tests/measured/calculon.json")
+}

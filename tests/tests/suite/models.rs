@@ -4,4 +4,5 @@ mod accuracy;
 mod imported;
 mod programs;
 mod published_figures;
+mod published_strategies;
 mod twenty;

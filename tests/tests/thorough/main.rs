@@ -6,6 +6,7 @@
 mod accuracy;
 mod memory_limits;
 mod mutants;
+mod published;
 mod reliability;
 mod reshards;
 mod sizes;

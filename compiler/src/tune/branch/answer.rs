@@ -35,6 +35,7 @@ impl Search<'_, '_> {
             lower_bound_s: lower_bound_s.min(strategies[0].objective_s),
             time_and_memory,
             against: Vec::new(),
+            what_if: Vec::new(),
             strategies,
             pareto,
             winner: self.template.text(&self.candidates[number]),

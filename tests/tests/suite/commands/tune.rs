@@ -2,7 +2,9 @@
 //! program that `plan` plans the same way; what is pinned stays; errors say what to change.
 
 use shardwise::options::{AxisParts, Cancellation, Grouping};
-use shardwise::tune::{FORMATS, Progress, Refused, Request, Tuned, curve, doubled, tune};
+use shardwise::tune::{
+    FORMATS, Progress, Recompute, Refused, Request, Tuned, curve, doubled, tune,
+};
 use shardwise::{Options, plan};
 use shardwise_tests::read;
 
@@ -296,4 +298,56 @@ fn a_curve_has_the_best_of_each_number_of_chips() {
     }
     let nowhere = curve("program", FORWARD, (&request, &[1, 2]), &limited(1e4), &|_| ());
     assert!(matches!(nowhere, Err(Refused::Program(_))));
+}
+
+/// All ways to place `layers` on so many stages, each with one at least.
+fn all_lists(layers: u64, stages: u64) -> Vec<Vec<u64>> {
+    if stages == 1 {
+        return vec![vec![layers]];
+    }
+    let first = 1..=layers - (stages - 1);
+    let with = |first: u64| {
+        let rest = all_lists(layers - first, stages - 1).into_iter();
+        rest.map(move |rest| [&[first], rest.as_slice()].concat())
+    };
+    first.flat_map(with).collect()
+}
+
+#[test]
+fn fewer_layers_on_first_stages_are_the_best_of_all_lists() {
+    // Most of the memory is activations.
+    let source = LAYERS.replace("L=4", "L=9");
+    let source = source.replace("B=512, D=1024, F=4096", "B=65536, D=64, F=256");
+    let space = Request {
+        axes: 1,
+        stages: vec![4],
+        microbatches: vec![8],
+        recompute: vec![Recompute::Nothing],
+        ..Request::of_chips(4)
+    };
+    let fewer_first = Request { fewer_first: true, ..space.clone() };
+    let even = tuned(&source, &space, &Options::default());
+    let written = |list: &Vec<u64>| {
+        let list = list.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+        even.winner.replace("schedule=1f1b", &format!("schedule=1f1b, layers=[{list}]"))
+    };
+    let lists = all_lists(9, 4);
+    assert_eq!(lists.len(), 56);
+    let mut found = std::collections::BTreeSet::new();
+    for share in [1.0, 0.9, 0.8, 0.7, 0.6, 0.5] {
+        let options = Options {
+            parts: AxisParts::AsWritten,
+            grouping: Grouping::AsWritten,
+            ..limited(share * even.strategies[0].peak_bytes)
+        };
+        let seconds =
+            |list| plan("list", &written(list), &options).ok().map(|of| of.report.serial_s);
+        let best = lists.iter().filter_map(seconds).min_by(f64::total_cmp);
+        let own = tune("program", &source, &fewer_first, &options, &|_| ()).ok();
+        let own = own.map(|of| (of.strategies[0].objective_s, of.winner));
+        assert_eq!(own.as_ref().map(|of| bits(of.0)), best.map(bits), "{share}");
+        let line = own.iter().flat_map(|of| of.1.lines()).find(|line| line.contains("pipeline"));
+        found.extend(line.map(str::to_owned));
+    }
+    assert!(found.len() > 2, "limits of memory ask for different lists: {found:?}");
 }

@@ -3,6 +3,7 @@
 
 use shardwise::tune::{FORMATS, Recompute, Refused, Request, Tuned, curve, tune};
 use shardwise::{Options, Schedule, plan};
+use shardwise_ir::hardware::Hardware;
 
 /// Layers with products that a checkpoint may keep.
 const LAYERS: &str = "hardware h100\ndim B=512, D=1024, F=4096\ninput x[B, D], dy[B, D]\n\
@@ -131,6 +132,65 @@ fn a_strategy_by_hand_is_placed_among_those_found() {
     let wrong = Request { against: eight, ..request };
     let refused = tune("program", FORWARD, &wrong, &Options::default(), &|_| ());
     assert!(matches!(refused, Err(Refused::Options(text)) if text.contains("8 devices")));
+}
+
+#[test]
+fn a_strategy_written_by_hand_is_in_the_space_or_its_choice_outside_is_named() {
+    let space = Request {
+        microbatches: vec![2, 4],
+        stages: vec![2],
+        recompute: vec![Recompute::Nothing],
+        ..Request::of_chips(4)
+    };
+    let written = |mesh: &str, microbatches: u64, layer: &str| {
+        let pipeline =
+            format!("pipeline P, microbatches={microbatches} of B, schedule=1f1b {{\nrepeat");
+        let text = LAYERS.replace("repeat", &pipeline).replace("dim B", &format!("{mesh}\ndim B"));
+        text.replace("}\nbackward", &format!("{layer}}}\n}}\nbackward"))
+    };
+    let outside = |by_hand: String| {
+        let against = vec![("written".to_owned(), by_hand)];
+        let found = tuned(LAYERS, &Request { against, ..space.clone() }, &Options::default());
+        let line = (FORMATS[0].write)(&found).expect("a table");
+        let what = found.against[0].outside.clone();
+        assert_eq!(line.contains("no candidate has"), what.is_some(), "{line}");
+        what.unwrap_or_default()
+    };
+    assert_eq!(outside(written("mesh P=2, X=2", 4, "")), "");
+    assert_eq!(outside(written("mesh X=2 nvlink, P=2 nvlink", 2, "")), "");
+    assert_eq!(outside(written("mesh P=2, X=2", 8, "")), "8 microbatches");
+    assert_eq!(outside(written("mesh P=2, X=2", 4, "checkpoint\n")), "its `checkpoint`");
+    assert_eq!(outside(written("mesh P=4", 4, "")), "its mesh");
+}
+
+#[test]
+fn what_more_of_something_buys_is_what_the_better_machine_takes() {
+    let request = Request { what_if: true, best: 1, ..Request::of_chips(16) };
+    let found = tuned(LAYERS, &request, &limited(40e6));
+    let seconds = |source: &str, options: &Options| {
+        let request = Request { best: 1, ..Request::of_chips(16) };
+        tuned(source, &request, options).strategies[0].objective_s
+    };
+    let h100 = || Hardware::preset("h100").expect("a preset");
+    let faster = |chip: Hardware| Options {
+        hardware: Some("faster".to_owned()),
+        known: vec![Hardware { name: "faster".to_owned(), ..chip }],
+        ..limited(40e6)
+    };
+    let links = Hardware { link_bandwidth: Some(900e9), ..h100() };
+    let network = Hardware { dcn_bandwidth: Some(100e9), ..h100() };
+    let expected = [
+        ("1 GB more memory", seconds(LAYERS, &limited(1.04e9))),
+        ("twice the bandwidth of links", seconds(LAYERS, &faster(links))),
+        ("twice the bandwidth of the network", seconds(LAYERS, &faster(network))),
+    ];
+    for (answer, (what, seconds)) in found.what_if.iter().zip(expected) {
+        assert_eq!(answer.what, what);
+        assert!((answer.best.objective_s / seconds - 1.0).abs() < 1e-9, "{what}: {seconds}");
+    }
+    assert_eq!(found.what_if.len(), 3);
+    let text = (FORMATS[0].write)(&found).expect("a table");
+    assert!(text.contains("with 1 GB more memory: ") && text.contains("% less ("), "{text}");
 }
 
 #[test]
