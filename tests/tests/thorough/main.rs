@@ -6,7 +6,6 @@
 mod accuracy;
 mod memory_limits;
 mod mutants;
-mod published;
 mod reliability;
 mod reshards;
 mod sizes;
