@@ -1,4 +1,5 @@
-//! The page of published configurations beside what `tune` finds, a test for each source.
+//! The page of published configurations beside what `tune` finds, a test for each source. A target
+//! of its own, which is run on demand: it takes about twenty minutes.
 //!
 //! `SHARDWISE_UPDATE_PAGES=1` writes the rows of the tests that run.
 
@@ -29,6 +30,7 @@ fn section(title: &str) -> &'static Section {
 }
 
 /// A row, printed with the time that it took.
+#[expect(clippy::print_stdout, reason = "the tests take minutes, and show how far they are")]
 fn shown(row: impl Fn() -> String) -> String {
     let began = std::time::Instant::now();
     let row = row();
