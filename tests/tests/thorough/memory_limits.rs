@@ -1,12 +1,18 @@
 //! Random programs within ladders of memory limits: their plans fit, and what each claims is true
 //! of the others.
 
-use shardwise::{Options, Planned, Strategy};
+use shardwise::{AxisParts, Grouping, Options, Planned, Strategy};
 use shardwise_tests::random::{Dice, draws};
 use shardwise_tests::random_program;
 
 fn plan(source: &str, memory: f64) -> Result<Planned, shardwise::Findings> {
     shardwise::plan("program", source, &Options { memory: Some(memory), ..Options::default() })
+}
+
+fn as_written(source: &str, memory: f64) -> Result<Planned, shardwise::Findings> {
+    let (parts, grouping) = (AxisParts::AsWritten, Grouping::AsWritten);
+    let options = Options { memory: Some(memory), parts, grouping, ..Options::default() };
+    shardwise::plan("program", source, &options)
 }
 
 /// Plans within ever smaller parts of the memory that the cheapest takes, beside that and the
@@ -50,16 +56,18 @@ fn agree(source: &str, plans: &[Planned]) -> (usize, usize) {
     (of_limits.len(), of_limits.iter().filter(|claim| claim.status_name() == "optimal").count())
 }
 
-/// A looser limit is never refused where a tighter one has a plan, and never has a costlier one.
+/// A looser limit is never refused where a tighter one has a plan, and never has a costlier one. On
+/// whole axes and in the order as written: plans that change these have to be cheaper by 2%, so that
+/// a limit may have a plan that is costlier by less.
 #[test]
 fn looser_limits_have_no_costlier_plans() {
     for (i, numbers) in draws().enumerate().take(60) {
         let source = random_program::program(&numbers, 2 + i % 2, 2 + i % 5);
-        let Ok(free) = plan(&source, f64::INFINITY) else { continue };
+        let Ok(free) = as_written(&source, f64::INFINITY) else { continue };
         let all = free.report.memory.peak_bytes;
         let mut least_s = f64::INFINITY;
         for part in [0.3, 0.36, 0.43, 0.5, 0.57, 0.64, 0.7, 0.76, 0.82, 0.87, 0.92, 0.97, 1.0] {
-            let found = plan(&source, part * all);
+            let found = as_written(&source, part * all);
             let seconds = found.map_or(f64::INFINITY, |planned| planned.report.serial_s);
             assert!(seconds.min(f64::MAX) <= least_s * (1.0 + 1e-9), "{part} of {all}\n{source}");
             least_s = least_s.min(seconds);
@@ -90,11 +98,11 @@ fn limits_agree_with_each_other() {
 #[test]
 fn limits_agree_where_layers_are_trained() {
     // Each operation alone: where results are computed again, little can be dropped, and a search
-    // that finds nothing takes its time.
-    let (limited, _) = agreeing(12, |_, numbers| {
+    // that finds nothing takes its time: a minute or two for a program.
+    let (limited, _) = agreeing(4, |_, numbers| {
         layers(&mut Dice::new(numbers)).replace("tpu-v5p", "tpu-v5p, fusion=none")
     });
-    assert!(limited >= 10, "{limited}");
+    assert!(limited >= 3, "{limited}");
 }
 
 /// Layers of a few matrices, split at random, and their gradients.
