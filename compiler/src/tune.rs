@@ -290,7 +290,7 @@ pub fn tune(
     tuned.space.shapes = of_candidates;
     tuned.against = against;
     if request.what_if && !options.cancellation.is_cancelled() {
-        tuned.what_if = what_if::answers(name, source, (request, &hardware), options)?;
+        tuned.what_if = what_if::answers(name, source, (request, &hardware), options);
     }
     Ok(tuned)
 }

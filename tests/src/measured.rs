@@ -26,15 +26,12 @@ fn machines() -> Vec<Hardware> {
     hardware::parse("clusters.toml", &read("tests/measured/clusters.toml")).expect("machines")
 }
 
-/// The plan of a part. The runs that were measured did fit into memory: plans have no limit, unless
-/// memory itself is predicted.
-fn planned(part: &Part, is_limited: bool) -> Result<Planned, String> {
-    let unlimited = Some(f64::INFINITY);
-    let options = |memory: Option<f64>| Options {
+/// How a part is planned, but for its mesh: on its machine, at measured rates.
+pub(crate) fn options(part: &Part) -> Options {
+    Options {
         strategy: Strategy::Search,
         hardware: Some(part.hardware.clone()),
         known: machines(),
-        mesh: setting::mesh(&part.mesh).expect("a mesh"),
         dims: if part.dims.is_empty() {
             Vec::new()
         } else {
@@ -42,11 +39,17 @@ fn planned(part: &Part, is_limited: bool) -> Result<Planned, String> {
         },
         rates: Some(Rates::Measured),
         fusion: Some(Fusion::Attention),
-        memory,
         ..Options::default()
-    };
-    let limit = if is_limited { None } else { unlimited };
-    let planned = shardwise::plan(&part.program, &part.source(), &options(limit));
+    }
+}
+
+/// The plan of a part. The runs that were measured did fit into memory: plans have no limit, unless
+/// memory itself is predicted.
+fn planned(part: &Part, is_limited: bool) -> Result<Planned, String> {
+    let mesh = setting::mesh(&part.mesh).expect("a mesh");
+    let memory = if is_limited { None } else { Some(f64::INFINITY) };
+    let options = Options { mesh, memory, ..options(part) };
+    let planned = shardwise::plan(&part.program, &part.source(), &options);
     planned.map_err(|findings| findings.to_string())
 }
 

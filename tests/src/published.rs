@@ -11,13 +11,11 @@ mod page;
 mod space;
 
 use shardwise::tune::{Refused, Request, Tuned, tune};
-use shardwise::{Fusion, Options, Rates, hardware, setting};
 
 pub use calculon::{Compared, calculon};
 pub use page::{SECTIONS, Section, row, with_section};
 
-use crate::measured::{Case, Part};
-use crate::read;
+use crate::measured::{Case, Part, options};
 
 /// How many of the best strategies are proven: a published one that is not among them is printed
 /// as after them.
@@ -40,22 +38,6 @@ fn with_mesh(part: &Part) -> String {
     let mesh = format!("mesh {}", part.mesh.replace(',', ", "));
     let line = |line: &str| if line.starts_with("mesh ") { mesh.clone() } else { line.to_owned() };
     part.source().lines().map(|text| line(text) + "\n").collect()
-}
-
-fn options(part: &Part) -> Options {
-    let machines = hardware::parse("clusters.toml", &read("tests/measured/clusters.toml"));
-    Options {
-        hardware: Some(part.hardware.clone()),
-        known: machines.expect("machines"),
-        dims: if part.dims.is_empty() {
-            Vec::new()
-        } else {
-            setting::dims(&part.dims).expect("sizes")
-        },
-        rates: Some(Rates::Measured),
-        fusion: Some(Fusion::Attention),
-        ..Options::default()
-    }
 }
 
 /// Tunes the first part of a case in the space around it, and places the published one.

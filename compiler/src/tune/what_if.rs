@@ -8,7 +8,7 @@
 use serde::Serialize;
 use shardwise_ir::hardware::Hardware;
 
-use super::{Refused, Request, Strategy, Tuned, tune};
+use super::{Request, Strategy, Tuned, tune};
 use crate::display::units;
 use crate::options::Options;
 
@@ -27,31 +27,32 @@ pub struct WhatIf {
     pub best: Strategy,
 }
 
-/// The best strategies on machines that have more of one thing each.
+/// The best strategies on machines that have more of one thing each. What fits this machine fits
+/// those, so a search without an answer is one that was interrupted, and is left out.
 pub(super) fn answers(
     name: &str,
     source: &str,
     (request, hardware): (&Request, &Hardware),
     options: &Options,
-) -> Result<Vec<WhatIf>, Refused> {
+) -> Vec<WhatIf> {
     let request = Request { best: 1, against: Vec::new(), what_if: false, ..request.clone() };
     let of = |what: String, options: &Options| {
-        let mut tuned = tune(name, source, &request, options, &|_| ())?;
-        Ok(WhatIf { what, best: tuned.strategies.swap_remove(0) })
+        let tuned = tune(name, source, &request, options, &|_| ()).ok()?;
+        Some(WhatIf { what, best: tuned.strategies.into_iter().next()? })
     };
     let memory = options.memory.or(hardware.hbm_bytes).filter(|bytes| bytes.is_finite());
     let mut answers = Vec::new();
     if let Some(bytes) = memory {
         let options = Options { memory: Some(bytes + MORE_BYTES), ..options.clone() };
-        answers.push(of(format!("{} more memory", units::bytes(MORE_BYTES)), &options)?);
+        answers.extend(of(format!("{} more memory", units::bytes(MORE_BYTES)), &options));
     }
     for (what, faster) in faster(hardware) {
         let (own, mut known) = (Some(faster.name.clone()), options.known.clone());
         known.push(faster);
         let options = Options { hardware: own, known, ..options.clone() };
-        answers.push(of(format!("twice the bandwidth {what}"), &options)?);
+        answers.extend(of(format!("twice the bandwidth {what}"), &options));
     }
-    Ok(answers)
+    answers
 }
 
 /// The chip with faster links, for each kind that it has.

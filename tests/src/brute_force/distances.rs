@@ -147,6 +147,13 @@ impl Brute<'_> {
         (first.kind() == AxisKind::Switch).then_some((n as f64, first.bandwidth(), first.hop_s()))
     }
 
+    /// Through a switch a device sends or receives all of `bytes` but its own share; `None` on rings
+    /// and lines.
+    fn all_but_own(&self, axes: &[usize], bytes: f64) -> Option<f64> {
+        let (n, port, hop_s) = self.switch(axes)?;
+        Some((bytes * (n - 1.0) / n / port).max(hop_s))
+    }
+
     fn latency(&self, axes: &[usize]) -> f64 {
         let hops = |(n, kind, _, hop): (f64, AxisKind, f64, f64)| match kind {
             AxisKind::Ring => hop * n / 2.0,
@@ -157,8 +164,8 @@ impl Brute<'_> {
     }
 
     fn gather(&self, axes: &[usize], bytes: f64) -> f64 {
-        if let Some((n, port, hop_s)) = self.switch(axes) {
-            return (bytes * (n - 1.0) / n / port).max(hop_s);
+        if let Some(seconds) = self.all_but_own(axes, bytes) {
+            return seconds;
         }
         let links = self.links(axes);
         let bandwidth: f64 = links
@@ -181,8 +188,8 @@ impl Brute<'_> {
     }
 
     fn all_to_all(&self, axes: &[usize], bytes: f64) -> f64 {
-        if let Some((n, port, hop_s)) = self.switch(axes) {
-            return (bytes * (n - 1.0) / n / port).max(hop_s);
+        if let Some(seconds) = self.all_but_own(axes, bytes) {
+            return seconds;
         }
         (bytes * self.farthest(axes) / 8.0).max(self.latency(axes))
     }

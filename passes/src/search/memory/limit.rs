@@ -55,9 +55,10 @@ const HALVINGS: usize = 8;
 /// A plan within this ratio of the smallest capacity that may be enough counts as minimal.
 const TOLERANCE: f64 = 1.01;
 
-/// Solutions of each search within tighter limits, and with other values kept; and for each step of
-/// the bisection.
+/// Solutions of each search within tighter limits, and with other values kept.
 const FEW_SOLUTIONS: usize = 80;
+
+/// Solutions for each step of the bisection.
 const BISECTED_SOLUTIONS: usize = 40;
 
 /// Solutions of a quick search.
@@ -67,17 +68,22 @@ const QUICK_SOLUTIONS: usize = 8;
 const MOST_RETAINED: usize = 8;
 
 /// The ratio of a plan to the bound above which values are kept one after another where
-/// [`retain_across`] applies, too; and the operations of programs for which they are.
+/// [`retain_across`] applies, too.
 const WIDE: f64 = 1.01;
+
+/// The operations of programs for which they are.
 const MOST_ONE_BY_ONE: usize = 100;
 
 /// Solutions of [`retain_across`] in which further values are kept.
 const MOST_FILLED: usize = 3;
 
-/// The ratio of each limit on the ladder to the one above it, how many there are, and the
-/// operations of programs for which they are tried: each takes as long as the first.
+/// The ratio of each limit on the ladder to the one above it.
 const RUNG: f64 = 0.85;
+
+/// The limits on the ladder: each takes as long as the first.
 const RUNGS: usize = 12;
+
+/// The operations of programs for which they are tried.
 const MOST_TIGHTENED: usize = 24;
 
 /// A memory limit, and the searches under it.

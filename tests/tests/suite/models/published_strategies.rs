@@ -1,5 +1,5 @@
 //! The page of published configurations beside what `tune` finds, in the cases that are quickly
-//! tuned; the target `thorough` has all of them.
+//! tuned; the target `published` has all of them.
 
 use shardwise_tests::measured::time_cases;
 use shardwise_tests::published::{found, row};
