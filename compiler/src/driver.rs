@@ -1,5 +1,7 @@
 //! The only loop over the pipeline: text in, result out.
 
+use std::sync::Arc;
+
 use shardwise_grammar::ast;
 use shardwise_ir::codes;
 use shardwise_ir::dataflow::Analyzed;
@@ -7,14 +9,13 @@ use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
 use shardwise_ir::{Diag, Severity, Span, verify};
-use shardwise_passes::ExpandedPlan;
-use shardwise_passes::Request;
 use shardwise_passes::identical::Once;
 use shardwise_passes::pipeline::{
     self, Pass, PlanRequest, Planning, Reports, RewriteFault, Rewritten,
 };
 use shardwise_passes::regroup::Regrouping;
 use shardwise_passes::report::report;
+use shardwise_passes::{ExpandedPlan, Request, Rival};
 
 use crate::diagnostics::Findings;
 use crate::grouping;
@@ -173,16 +174,24 @@ fn line_at(source: &str, span: Span) -> &str {
 /// ```
 pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Findings> {
     let timed = options.started();
-    let again = |other: &Options| (!other.is_due()).then(|| plan_with(name, source, other).ok())?;
-    let written = plan_with(name, source, &timed)?;
+    let again = |other: &Options, rival: Option<Rival>| {
+        (!other.is_due()).then(|| plan_with(name, source, other, rival).ok())?
+    };
+    let written = plan_with(name, source, &timed, None)?;
     let sites = || read(name, source, options, Pass::Resolve).program;
     let best = split_axes::best(grouping::best(written, sites, again), again);
     let Options { parts, grouping, .. } = best.options.clone();
     Ok(Planned { options: Options { parts, grouping, ..options.clone() }, ..best })
 }
 
-/// The plan with the parts of axes that options name.
-fn plan_with(name: &str, source: &str, options: &Options) -> Result<Planned, Findings> {
+/// The plan with the parts of axes and the groupings that options name; nothing is found where it
+/// is not cheaper than its rival.
+fn plan_with(
+    name: &str,
+    source: &str,
+    options: &Options,
+    rival: Option<Rival>,
+) -> Result<Planned, Findings> {
     let checked = check(name, source, options);
     let Some(program) = checked.program else {
         return Err(checked.findings);
@@ -190,7 +199,8 @@ fn plan_with(name: &str, source: &str, options: &Options) -> Result<Planned, Fin
     let refuse = |diags: Vec<Diag>| Findings::new(diags, name, source);
     let attention = attention_site::sites(&program);
     let capacity_bytes = options.capacity(&program);
-    let (plan, reports, origin) = made_to_fit(program, options, capacity_bytes).map_err(refuse)?;
+    let request = Request { rival: rival.map(Arc::new), ..request(&program, options) };
+    let (plan, reports, origin) = made_to_fit(program, options, request).map_err(refuse)?;
     let Reports { plan: mut report, mut textbook, rules_fail } = reports;
     let broken = budget::broken(&plan, &report);
     if !broken.is_empty() {
@@ -203,8 +213,9 @@ fn plan_with(name: &str, source: &str, options: &Options) -> Result<Planned, Fin
     for report in [&mut report, &mut textbook] {
         report.add_allocator(share, capacity_bytes);
     }
-    let carried_claim =
-        (origin == Origin::Explicit).then(|| claim::read(source, &plan.to_string())).flatten();
+    let carried_claim = matches!(origin, Origin::Explicit)
+        .then(|| claim::read(source, &plan.to_string()))
+        .flatten();
     let notes = if carried_claim.is_some() {
         claim::notes(source)
     } else {
@@ -268,15 +279,28 @@ pub(crate) fn planned_until<'p>(
     options: &Options,
     last: Pass,
 ) -> Result<Planning<'p>, Vec<Diag>> {
-    let search = Request {
+    planned(program, options, request(program, options), last)
+}
+
+/// What the search is asked for.
+fn request(program: &Program, options: &Options) -> Request {
+    Request {
         objective: options.objective,
         interrupt: options.interrupt(),
         capacity: options.capacity(program),
         effort: options.effort,
-    };
-    let request =
-        PlanRequest { strategy: options.strategy, refinement: options.refinement, search };
-    pipeline::plan(program, request, last)
+        rival: None,
+    }
+}
+
+fn planned<'p>(
+    program: &'p Analyzed,
+    options: &Options,
+    search: Request,
+    last: Pass,
+) -> Result<Planning<'p>, Vec<Diag>> {
+    let Options { strategy, refinement, .. } = *options;
+    pipeline::plan(program, PlanRequest { strategy, refinement, search }, last)
         .map_err(|fault| pass_faults::of_plan(program, &fault, options).into_iter().collect())
 }
 
@@ -285,13 +309,10 @@ type Made = (ExpandedPlan<'static>, Reports, Origin);
 
 /// The plan of a program; where it does not fit into memory, that of the program without what
 /// frameworks keep where memory allows.
-fn made_to_fit(
-    program: Analyzed,
-    options: &Options,
-    capacity_bytes: Option<f64>,
-) -> Result<Made, Vec<Diag>> {
+fn made_to_fit(program: Analyzed, options: &Options, request: Request) -> Result<Made, Vec<Diag>> {
     let smaller = pipeline::saving_memory(&program);
-    let kept = made(program, options);
+    let capacity_bytes = request.capacity;
+    let kept = made(program, options, request.clone());
     let fits = match &kept {
         Ok((_, reports, _)) => {
             capacity_bytes.is_none_or(|capacity| reports.plan.memory.peak_bytes <= capacity)
@@ -300,14 +321,14 @@ fn made_to_fit(
     };
     match smaller.filter(|_| !fits) {
         None => kept,
-        Some(smaller) => match (kept, made(smaller.into(), options)) {
+        Some(smaller) => match (kept, made(smaller.into(), options, request)) {
             (Ok(kept), Err(_)) => Ok(kept),
             (_, again) => again,
         },
     }
 }
 
-fn made(program: Analyzed, options: &Options) -> Result<Made, Vec<Diag>> {
+fn made(program: Analyzed, options: &Options, request: Request) -> Result<Made, Vec<Diag>> {
     if program.mode == Mode::Explicit {
         let plan = ExpandedPlan::from(verify::explicit(program.into_program())?);
         let report = report(&plan, options.refinement);
@@ -317,10 +338,10 @@ fn made(program: Analyzed, options: &Options) -> Result<Made, Vec<Diag>> {
             Origin::Explicit,
         ));
     }
-    let planning = planned_until(&program, options, Pass::Report)?;
+    let planning = planned(&program, options, request, Pass::Report)?;
     let (found, plan, reports) = planning.finish();
     let origin = match options.strategy {
-        Strategy::Search => Origin::Searched(found.optimality, found.alternatives),
+        Strategy::Search => Origin::Searched(Box::new(found)),
         Strategy::Textbook => Origin::Textbook,
     };
     Ok((plan, reports, origin))

@@ -43,8 +43,8 @@ pub(crate) fn not_one_kernel(&KernelFault { number, first, other }: &KernelFault
 pub(crate) fn of_plan(program: &Program, fault: &PlanFault, options: &Options) -> Option<Diag> {
     match fault {
         PlanFault::Infeasible(infeasible) => infeasible_plan(program, *infeasible),
-        // The caller, who cancelled it, reads nothing.
-        PlanFault::Cancelled => None,
+        // The caller, who cancelled it or has a cheaper plan, reads nothing.
+        PlanFault::Cancelled | PlanFault::NotCheaper => None,
         PlanFault::OverCapacity(plan) => {
             let whose = match options.strategy {
                 Strategy::Search => "the smallest plan found",

@@ -11,11 +11,10 @@ pub(crate) mod stage_tasks;
 pub(crate) mod step_name;
 mod summary;
 
-use shardwise_ir::plan::Materialization;
+use indexmap::IndexSet;
 use shardwise_ir::print;
-use shardwise_passes::ExpandedPlan;
-use shardwise_passes::Optimality;
 use shardwise_passes::report::Report;
+use shardwise_passes::{ExpandedPlan, Found, Optimality, Rival};
 
 use crate::diagnostics::Findings;
 use crate::options::{Objective, Options, Refinement};
@@ -23,11 +22,11 @@ use crate::simulate;
 use attention_site::Site;
 
 /// How a plan was found.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Origin {
     Explicit,
     Textbook,
-    Searched(Optimality, Vec<Materialization>),
+    Searched(Box<Found>),
 }
 
 /// A plan with its costs and bounds. `Display` is its text, which is a program again;
@@ -90,20 +89,18 @@ impl Planned {
     /// is 0.
     pub fn status_name(&self) -> &'static str {
         match self.origin {
-            Origin::Searched(Optimality::Optimal, _) => "optimal",
-            Origin::Searched(Optimality::Bounded { .. }, _)
-            | Origin::Explicit
-            | Origin::Textbook => "bounded",
+            Origin::Searched(ref found) if found.optimality == Optimality::Optimal => "optimal",
+            Origin::Searched(..) | Origin::Explicit | Origin::Textbook => "bounded",
         }
     }
 
     /// No plan is cheaper than this, in seconds of the objective; 0 where nothing is known.
     pub fn lower_bound_s(&self) -> f64 {
-        match self.origin {
-            Origin::Searched(Optimality::Optimal, _) => self.objective_s(&self.report),
-            Origin::Searched(Optimality::Bounded { lower_bound_s }, _) => {
-                lower_bound_s.min(self.objective_s(&self.report))
-            }
+        match &self.origin {
+            Origin::Searched(found) => match found.optimality {
+                Optimality::Optimal => self.own_s(),
+                Optimality::Bounded { lower_bound_s } => lower_bound_s.min(self.own_s()),
+            },
             Origin::Explicit | Origin::Textbook => 0.0,
         }
     }
@@ -111,8 +108,22 @@ impl Planned {
     /// Other shardings of open declarations from which a plan is as cheap, an example for each
     /// declaration.
     pub fn alternatives(&self) -> Vec<String> {
-        let Origin::Searched(_, alternatives) = &self.origin else { return Vec::new() };
-        alternatives.iter().map(|other| print::materialization(&self.plan.program, other)).collect()
+        let Origin::Searched(found) = &self.origin else { return Vec::new() };
+        let text = |other| print::materialization(&self.plan.program, other);
+        found.alternatives.iter().map(text).collect()
+    }
+
+    /// The plan as what another form of the program, which differs from it in what is `about`
+    /// these values, has to beat by a `share` of its time; nothing if it was not searched for.
+    pub(crate) fn as_rival(&self, about: Option<IndexSet<String>>, share: f64) -> Option<Rival> {
+        let Origin::Searched(found) = &self.origin else { return None };
+        let sum_s = match self.objective {
+            Objective::Comm => self.report.comm_s,
+            Objective::Serial | Objective::Overlap | Objective::Scheduled => self.report.serial_s,
+        };
+        let unlimited_s = found.unlimited_s.unwrap_or(sum_s) * (1.0 - share);
+        let seconds = self.own_s() * (1.0 - share);
+        Some(Rival { plan: found.plan.clone(), seconds, unlimited_s, about })
     }
 
     /// Its own cost under the objective, seconds.

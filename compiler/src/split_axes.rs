@@ -11,8 +11,10 @@
 //!   by a Permute. Blocks that change places between axes of 2 and 8 devices take fewer bytes with
 //!   the 8 as 2 and 4.
 //!
-//! A plan with parts is taken if it is at least 2% cheaper; the bound that is claimed is that of
-//! all spaces that were searched.
+//! A plan with parts is taken if it is at least 2% cheaper. In longer programs it is planned near
+//! the values that the parts could split first ([`Rival`]): others keep their layouts, and only if
+//! that gains as much, everything is planned. The bound that is claimed is that of all spaces that
+//! were searched to the end.
 //!
 //! Alternatives: *all factors of all axes at once* would contain every plan found here, but the
 //! number of shardings grows with the power of the number of axes, and most programs do not use one
@@ -21,16 +23,17 @@
 //! one axis at a time, keeps the time of planning a small multiple of what it was, and only for
 //! programs whose sizes call for it; more parts can be written (`mesh X=16 as 4x2x2`).
 
+use indexmap::IndexSet;
 use rustc_hash::FxHashSet;
 use shardwise_ir::Role;
 use shardwise_ir::axis_parts::AxisInParts;
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::plan::{Materialization, Step, StepKind};
-use shardwise_ir::program::{CollectiveKind, OpKind, Program};
+use shardwise_ir::program::{CollectiveKind, OpKind, Program, Value};
 use shardwise_ir::rearrange::{Rearrange, atoms};
 use shardwise_ir::total;
 use shardwise_passes::report::StepCost;
-use shardwise_passes::{Objective, Optimality};
+use shardwise_passes::{Objective, Optimality, Rival};
 
 use crate::options::{AxisParts, Options};
 use crate::planned::{Origin, Planned};
@@ -66,11 +69,16 @@ struct Split {
     axis: String,
     sizes: Vec<[u64; 2]>,
     at_stake_s: f64,
+    /// The names of the values that parts could split, in longer programs.
+    about: Option<IndexSet<String>>,
 }
 
 /// The best of `whole` and of the plans with a split axis that its program calls for. `plan` plans
 /// the program with other options, while there is time.
-pub(crate) fn best(whole: Planned, plan: impl Fn(&Options) -> Option<Planned>) -> Planned {
+pub(crate) fn best(
+    whole: Planned,
+    plan: impl Fn(&Options, Option<Rival>) -> Option<Planned>,
+) -> Planned {
     let options = whole.options.clone();
     let is_searched = matches!(whole.origin, Origin::Searched(..));
     if options.parts != AxisParts::CalledFor || !is_searched {
@@ -79,11 +87,20 @@ pub(crate) fn best(whole: Planned, plan: impl Fn(&Options) -> Option<Planned>) -
     let splits = called_for(&whole);
     let mut best = whole;
     let mut lower_bound_s = best.lower_bound_s();
-    for Split { axis, sizes, .. } in splits {
+    for Split { axis, sizes, about, .. } in splits {
         for sizes in sizes {
             let parts = AxisParts::These(vec![(axis.clone(), sizes.to_vec())]);
-            let split = plan(&Options { parts, ..options.clone() });
-            let Some(split) = split else { break };
+            // Of short programs all is searched, so that the bound is that of all of it.
+            let share = if about.is_some() { LEAST_GAIN } else { 0.0 };
+            let rival = best.as_rival(about.clone(), share);
+            let split = plan(&Options { parts, ..options.clone() }, rival);
+            let Some(split) = split else {
+                // In long programs the other order hardly gains what this one does not.
+                if about.is_some() {
+                    break;
+                }
+                continue;
+            };
             lower_bound_s = lower_bound_s.min(split.lower_bound_s());
             if split.own_s() < best.own_s() * (1.0 - LEAST_GAIN) {
                 best = split;
@@ -96,10 +113,10 @@ pub(crate) fn best(whole: Planned, plan: impl Fn(&Options) -> Option<Planned>) -
 /// The plan with the bound of all spaces that were searched.
 fn bounded(mut planned: Planned, lower_bound_s: f64) -> Planned {
     let is_below = lower_bound_s < planned.own_s() * (1.0 - ROUNDING);
-    if let Origin::Searched(optimality, _) = &mut planned.origin
+    if let Origin::Searched(found) = &mut planned.origin
         && is_below
     {
-        *optimality = Optimality::Bounded { lower_bound_s };
+        found.optimality = Optimality::Bounded { lower_bound_s };
     }
     planned
 }
@@ -125,23 +142,55 @@ fn called_for(planned: &Planned) -> Vec<Split> {
     splits
 }
 
+/// A reason to split an axis: a size that its parts could have in common with a dimension, or with
+/// another axis.
+struct Reason {
+    common: u64,
+    at_stake_s: f64,
+    dim: Option<DimId>,
+}
+
 /// The parts of an axis with the most at stake, if that is enough; of equal ones, those with the
 /// largest common divisor.
 fn worth(planned: &Planned, axis: AxisId) -> Option<Split> {
     let program = &planned.plan.program;
-    let common = |size: u64| gcd(size, program.mesh.axes[axis].size);
-    let of_dims = divided(program, axis).into_iter();
-    let of_dims =
-        of_dims.map(|dim| (common(program.dims[dim].size), at_stake_s(planned, axis, dim)));
+    let reasons = reasons(planned, axis);
+    let in_order = |a: &&Reason, b: &&Reason| {
+        a.at_stake_s.total_cmp(&b.at_stake_s).then(a.common.cmp(&b.common))
+    };
+    let &Reason { common, at_stake_s, .. } = reasons.iter().max_by(in_order)?;
+    let dims = || {
+        let alike = reasons.iter().filter(|reason| reason.common == common);
+        alike.filter_map(|reason| reason.dim).collect::<Vec<DimId>>()
+    };
+    Some(Split {
+        axis: program.mesh.axes[axis].name.clone(),
+        sizes: sizes(program, axis, common),
+        at_stake_s,
+        about: (program.ops.len() > FEW_OPERATIONS).then(|| values_with(program, &dims())),
+    })
+}
+
+/// The reasons with enough at stake.
+fn reasons(planned: &Planned, axis: AxisId) -> Vec<Reason> {
+    let program = &planned.plan.program;
+    let size = program.mesh.axes[axis].size;
+    let of_dims = divided(program, axis).into_iter().map(|dim| Reason {
+        common: gcd(program.dims[dim].size, size),
+        at_stake_s: at_stake_s(planned, axis, dim),
+        dim: Some(dim),
+    });
     let is_tried = has_few_axes(program) && planned.objective == Objective::Serial;
     let relayed_s = if is_tried { relayed_s(planned, axis) } else { 0.0 };
-    let others = program.mesh.ids().filter(|&other| other != axis);
-    let of_axes = others.map(|other| (common(program.mesh.axes[other].size), relayed_s));
-    let size = program.mesh.axes[axis].size;
-    let all = of_dims.chain(of_axes).filter(|&(common, _)| common > 1 && common < size);
-    let worth = all.filter(|&(_, s)| s > 0.0 && s >= LEAST_SHARE * planned.report.serial_s);
-    let most = worth.max_by(|(a, a_s), (b, b_s)| a_s.total_cmp(b_s).then(a.cmp(b)));
-    most.map(|(common, at_stake_s)| split(program, axis, common, at_stake_s))
+    let others = program.mesh.ids().filter(|&other| other != axis).map(|other| Reason {
+        common: gcd(program.mesh.axes[other].size, size),
+        at_stake_s: relayed_s,
+        dim: None,
+    });
+    let least_s = LEAST_SHARE * planned.report.serial_s;
+    let is_enough = |of: &Reason| of.at_stake_s > 0.0 && of.at_stake_s >= least_s;
+    let is_part = |of: &Reason| of.common > 1 && of.common < size;
+    of_dims.chain(others).filter(|of| is_part(of) && is_enough(of)).collect()
 }
 
 fn has_few_axes(program: &Program) -> bool {
@@ -223,12 +272,21 @@ fn at_stake_s(planned: &Planned, axis: AxisId, dim: DimId) -> f64 {
     total(steps.filter(at_stake).map(|(_, cost)| cost.total_s()))
 }
 
-/// A part of `axis` of `common` devices, and the rest.
-fn split(program: &Program, axis: AxisId, common: u64, at_stake_s: f64) -> Split {
+/// The names of the values that have one of the dimensions.
+fn values_with(program: &Program, dims: &[DimId]) -> IndexSet<String> {
+    let has_one = |value: &&Value| {
+        let mut all = value.dims.iter().flat_map(|&dim| atoms(&program.dims, dim));
+        all.any(|dim| dims.contains(&dim))
+    };
+    program.values.iter().filter(has_one).map(|value| value.name.clone()).collect()
+}
+
+/// A part of `axis` of `common` devices, and the rest, in both orders.
+fn sizes(program: &Program, axis: AxisId, common: u64) -> Vec<[u64; 2]> {
     let axis = &program.mesh.axes[axis];
     let orders = [[common, axis.size / common], [axis.size / common, common]];
     let fits = |sizes: &[u64; 2]| AxisInParts::new(axis.clone(), sizes, AxisId::new(0)).is_some();
     let mut sizes: Vec<[u64; 2]> = orders.into_iter().filter(fits).collect();
     sizes.dedup();
-    Split { axis: axis.name.clone(), sizes, at_stake_s }
+    sizes
 }

@@ -166,6 +166,8 @@ pub enum PlanFault {
     OverCapacity(Box<Plan>),
     /// Nobody wants the plan any more.
     Cancelled,
+    /// No plan is cheaper than that of another form of the program, as far as was searched.
+    NotCheaper,
 }
 
 /// The results of the planning passes: each pass adds to them for those after it.
@@ -311,8 +313,10 @@ fn assign_kernels(program: Program) -> Result<Program, RewriteFault> {
     with_kernels(program).map_err(RewriteFault::Kernel)
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "other passes may fail")]
 fn open_layouts(program: &Analyzed, request: PlanRequest) -> Result<Planning<'_>, PlanFault> {
+    if request.search.is_hopeless(program) {
+        return Err(PlanFault::NotCheaper);
+    }
     let tables = Tables::new(program, request.refinement);
     Ok(Planning {
         request,
@@ -348,6 +352,7 @@ fn choose_layouts(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
                 .map_err(|refusal| match refusal {
                     Refusal::Infeasible(infeasible) => PlanFault::Infeasible(infeasible),
                     Refusal::OverCapacity(smallest, _) => PlanFault::OverCapacity(smallest),
+                    Refusal::NotCheaper => PlanFault::NotCheaper,
                 })?,
             Strategy::Textbook => as_found(textbook, planning.request.search.capacity)?,
         };
@@ -366,6 +371,7 @@ fn as_found(textbook: &Plan, capacity: Option<f64>) -> Result<Found, PlanFault> 
         optimality,
         alternatives: Vec::new(),
         layouts: Default::default(),
+        unlimited_s: None,
     })
 }
 

@@ -24,6 +24,7 @@ pub(crate) mod memory;
 mod objective;
 mod outcome;
 mod parts;
+mod rival;
 pub(crate) mod serial;
 mod tie_break;
 
@@ -39,13 +40,20 @@ use crate::solver::branch_and_bound::can_prune;
 pub use objective::Objective;
 use objective::objective_s;
 pub use outcome::{Effort, Found, Optimality, Refusal, Request};
+pub use rival::Rival;
+use rival::unlimited_s;
 pub(crate) use serial::without_textbook;
 
 /// The cheapest plan that fits into the capacity; never worse than `textbook`, if that fits, and
 /// never worse than the plan of another objective that the search starts from.
 pub fn search(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Found, Refusal> {
     let interrupt = request.interrupt.with_work(request.effort.work());
-    let request = &Request { interrupt, ..request.clone() };
+    if request.rival.as_ref().is_some_and(|rival| !rival.may_be_beaten(tables, request)) {
+        return Err(Refusal::NotCheaper);
+    }
+    let is_sum = request.objective.starts().is_empty();
+    let rival = request.rival.clone().filter(|_| is_sum && tables.part.is_whole);
+    let request = &Request { interrupt, rival, ..request.clone() };
     let found = if tables.part.is_whole {
         within_tables(tables, textbook, request)
     } else {
@@ -102,6 +110,13 @@ fn summed(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Fou
     let share = if request.capacity.is_some() { BEFORE_MEMORY } else { 1.0 };
     let first = Request { interrupt: request.interrupt.part(share), ..request.clone() };
     let found = serial::search(tables, textbook, &first).map_err(Refusal::Infeasible)?;
+    if request
+        .rival
+        .as_ref()
+        .is_some_and(|rival| rival.is_unbeaten(least_s(tables, &found, request)))
+    {
+        return Err(Refusal::NotCheaper);
+    }
     match request
         .capacity
         .filter(|_| !request.interrupt.is_cancelled())
@@ -124,11 +139,8 @@ fn within(
         return in_time(textbook, found, capacity);
     }
     // What fits costs no less than what need not.
-    let unlimited_s = match found.optimality {
-        Optimality::Optimal => objective_s(tables, &found.plan, request.objective),
-        Optimality::Bounded { lower_bound_s } => lower_bound_s,
-    };
-    let limit = Limit::new(tables, textbook, request, (capacity, unlimited_s));
+    let limits = (capacity, least_s(tables, &found, request));
+    let limit = Limit::new(tables, textbook, request, limits);
     let FeasiblePlan { plan, lower_bound_s } =
         limit.feasible_or_tighter(memory_of(&ExpandedPlan::from(&found.plan)).peak_bytes);
     let Some((plan, seconds)) = plan else {
@@ -144,7 +156,16 @@ fn within(
     } else {
         Optimality::Bounded { lower_bound_s }
     };
-    Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: found.layouts })
+    let unlimited_s = Some(unlimited_s(tables, &plan, request.objective));
+    Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: found.layouts, unlimited_s })
+}
+
+/// The bound of a search that has found a plan.
+fn least_s(tables: &Tables<'_>, found: &Found, request: &Request) -> f64 {
+    match found.optimality {
+        Optimality::Optimal => objective_s(tables, &found.plan, request.objective),
+        Optimality::Bounded { lower_bound_s } => lower_bound_s,
+    }
 }
 
 /// The textbook's plan, if it fits: what is known within `capacity` when the time is over.

@@ -45,12 +45,12 @@ pub(crate) fn notes(source: &str) -> Vec<String> {
 impl Planned {
     /// How the plan was found, for the last line of its text.
     pub(crate) fn found_line(&self) -> Option<String> {
-        let claim = match self.origin {
+        let claim = match &self.origin {
             Origin::Explicit => {
                 return self.carried_claim.as_ref().map(|claim| format!("found: {claim}"));
             }
             Origin::Textbook => "by the textbook's rules".to_owned(),
-            Origin::Searched(optimality, _) => self.search_claim(optimality),
+            Origin::Searched(found) => self.search_claim(found.optimality),
         };
         Some(format!("found: {}", sign(&claim, &self.plan.to_string())))
     }

@@ -30,7 +30,7 @@ pub struct Keeps {
 }
 
 /// Which part of a training step a statement belongs to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Before the gradients, or in a program without any.
     #[default]

@@ -112,7 +112,7 @@ pub(crate) fn search(
     let optimality =
         if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s } };
     let plan = known.best.expect("the search starts from a plan that fits").plan;
-    Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: (0, 0) })
+    Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: (0, 0), unlimited_s: None })
 }
 
 /// Tables that weight a second of each axis by its share.

@@ -1,10 +1,15 @@
 //! The request and the result of a search.
 
+use std::sync::Arc;
+
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::plan::{Materialization, Plan};
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::propagate::textbook::Infeasible;
 use crate::search::objective::Objective;
+use crate::search::parts::on_all_devices_s;
+use crate::search::rival::Rival;
 use crate::solver::interrupt::Interrupt;
 
 /// How good the plan is known to be.
@@ -30,6 +35,8 @@ pub struct Found {
     pub alternatives: Vec<Materialization>,
     /// The number of layouts before and after dominance.
     pub layouts: (usize, usize),
+    /// The sum of the steps of its layouts, were memory unlimited, if the limit made them costlier.
+    pub unlimited_s: Option<f64>,
 }
 
 /// Why there is no plan.
@@ -39,6 +46,8 @@ pub enum Refusal {
     Infeasible(Infeasible),
     /// No plan that was found fits into the memory; the smallest one, and its peak in bytes.
     OverCapacity(Box<Plan>, f64),
+    /// None is cheaper than the rival, as far as was searched.
+    NotCheaper,
 }
 
 /// How much work a search does before it ends without a proof.
@@ -83,4 +92,14 @@ pub struct Request {
     pub capacity: Option<f64>,
     /// How much work is spent.
     pub effort: Effort,
+    /// The plan of another form of the program that has to be beaten.
+    pub rival: Option<Arc<Rival>>,
+}
+
+impl Request {
+    /// Whether no plan of the program is below the rival, even without communication.
+    pub(crate) fn is_hopeless(&self, program: &Analyzed) -> bool {
+        let least_s = || on_all_devices_s(program, self.objective);
+        self.rival.as_ref().is_some_and(|rival| rival.is_unbeaten(least_s()))
+    }
 }

@@ -35,8 +35,10 @@ pub(crate) fn search(
 ) -> Result<Found, Infeasible> {
     let objective = request.objective;
     let problem = Problem::new(tables, objective.compute());
+    let cutoff =
+        request.rival.as_ref().map_or(Weight::INFINITE, |rival| Weight::seconds(rival.seconds));
     let Solved { plan: found, bound, exact, alternatives, layouts } =
-        solve(problem, textbook, &request.interrupt)?;
+        solve_below(problem, textbook, cutoff, &request.interrupt)?;
     let (price, known) =
         (plan_price(tables, &found, objective), plan_price(tables, textbook, objective));
     let plan = if price < known { found } else { textbook.clone() };
@@ -46,7 +48,7 @@ pub(crate) fn search(
     } else {
         Optimality::Bounded { lower_bound_s: bound.as_seconds() }
     };
-    Ok(Found { plan, optimality, alternatives, layouts })
+    Ok(Found { plan, optimality, alternatives, layouts, unlimited_s: None })
 }
 
 /// A plan with a small weighted sum of seconds, and a lower bound of that sum.
@@ -74,24 +76,36 @@ impl Solved {
 
 /// Minimises the sum of the weighted seconds of reshards and of operations.
 pub(crate) fn solve(
-    mut problem: Problem<'_>,
+    problem: Problem<'_>,
     textbook: &Plan,
     interrupt: &Interrupt,
 ) -> Result<Solved, Infeasible> {
+    solve_below(problem, textbook, Weight::INFINITE, interrupt)
+}
+
+/// The same where only solutions below `cutoff` are wanted: the bound reaches it at most.
+fn solve_below(
+    mut problem: Problem<'_>,
+    textbook: &Plan,
+    cutoff: Weight,
+    interrupt: &Interrupt,
+) -> Result<Solved, Infeasible> {
     prefer(&mut problem, textbook);
-    solve_from(problem, Some(textbook), interrupt)?.ok_or(Infeasible::Operation(OpId::new(0)))
+    let solved = solve_from(problem, Some(textbook), cutoff, interrupt)?;
+    solved.ok_or(Infeasible::Operation(OpId::new(0)))
 }
 
 /// A plan for a program for which the textbook's rules find none, if there is one.
 pub(crate) fn without_textbook(tables: &Tables<'_>, interrupt: &Interrupt) -> Option<Plan> {
     let problem = Problem::new(tables, Objective::Serial.compute());
-    solve_from(problem, None, interrupt).ok().flatten().map(|solved| solved.plan)
+    solve_from(problem, None, Weight::INFINITE, interrupt).ok().flatten().map(|solved| solved.plan)
 }
 
 /// The same from a known plan, if there is one; `None` where none is known or found.
 fn solve_from(
     mut problem: Problem<'_>,
     known: Option<&Plan>,
+    cutoff: Weight,
     interrupt: &Interrupt,
 ) -> Result<Option<Solved>, Infeasible> {
     let (tables, compute) = (problem.tables, problem.compute);
@@ -117,7 +131,7 @@ fn solve_from(
         weight(&plan::plan(&problem, assignment, trees))
     };
     let limits = Limits { interrupt: interrupt.clone(), ..Limits::default() };
-    let cutoff = known.map_or(Weight::INFINITE, weight);
+    let cutoff = known.map_or(Weight::INFINITE, weight).min(cutoff);
     let solution = minimize_with(&model, &mut trees, &limits, cutoff, &mut evaluate);
     let found = solution.assignment.as_ref().map(|found| plan::plan(&problem, found, &mut trees));
     let Some(plan) = found.or_else(|| known.cloned()) else { return Ok(None) };

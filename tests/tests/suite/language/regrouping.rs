@@ -12,6 +12,11 @@ fn programs(start: &str) -> Vec<(String, String)> {
     found
 }
 
+fn program(name: &str) -> String {
+    let all = files("tests/programs/operations", ".shard");
+    all.into_iter().find(|(of, _)| of == name).expect("a program").1
+}
+
 fn planned(source: &str, options: &Options) -> Planned {
     shardwise::plan("regroup", source, options).unwrap_or_else(|e| panic!("{e}\n{source}"))
 }
@@ -165,4 +170,27 @@ fn parts_of_other_gradients_are_not_compared_by_their_names() {
     let verdict = verify("parts", source, &Options::default(), &Setup::default());
     let verdict = verdict.unwrap_or_else(|e| panic!("{e}"));
     assert!(verdict.mismatch.is_none(), "{verdict}");
+}
+
+/// A program with `count` functions of `value` after it, in the brackets of its output.
+fn followed(source: &str, value: &str, count: usize) -> String {
+    let (body, output) = source.split_once(&format!("output {value}")).expect("an output");
+    let mut text = body.to_owned();
+    let mut last = value.to_owned();
+    for number in 0..count {
+        text += &format!("f{number} = gelu({last})\n");
+        last = format!("f{number}");
+    }
+    format!("{text}output {last}{output}")
+}
+
+/// Longer programs are planned near the change before they are planned in full.
+#[test]
+fn orders_and_parts_are_found_in_long_programs() {
+    let linear = followed(&program("regroup-linear-attention"), "Out", 30);
+    let plan = planned(&linear, &Options::default()).to_string();
+    assert!(plan.contains("# regrouped, equal but for rounding: Out = Q *D (K *S V)"), "{plan}");
+    let heads = followed(&program("key-heads"), "S", 110);
+    let plan = planned(&heads, &Options::default()).to_string();
+    assert!(plan.contains("mesh X=16 as 8x2"), "{plan}");
 }
