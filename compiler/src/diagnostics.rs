@@ -123,7 +123,7 @@ fn line_length(source: &str, offset: usize) -> usize {
 }
 
 /// Findings about one source, mostly in source order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// The findings.
     pub reports: Vec<Report>,

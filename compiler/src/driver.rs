@@ -11,11 +11,11 @@ use shardwise_ir::resolve::{Overrides, resolve};
 use shardwise_ir::{Diag, Severity, Span, verify};
 use shardwise_passes::identical::Once;
 use shardwise_passes::pipeline::{
-    self, Pass, PlanRequest, Planning, Reports, RewriteFault, Rewritten,
+    self, Pass, PlanFault, PlanRequest, Planning, Reports, RewriteFault, Rewritten,
 };
 use shardwise_passes::regroup::Regrouping;
 use shardwise_passes::report::report;
-use shardwise_passes::{ExpandedPlan, Request, Rival};
+use shardwise_passes::{ExpandedPlan, Goal, Request};
 
 use crate::diagnostics::Findings;
 use crate::grouping;
@@ -174,37 +174,69 @@ fn line_at(source: &str, span: Span) -> &str {
 /// ```
 pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Findings> {
     let timed = options.started();
-    let again = |other: &Options, rival: Option<Rival>| {
-        (!other.is_due()).then(|| plan_with(name, source, other, rival).ok())?
+    let again = |other: &Options, goal: Option<Goal>| {
+        (!other.is_due()).then(|| plan_with(name, source, other, goal).ok())?
     };
-    let written = plan_with(name, source, &timed, None)?;
+    let written = plan_with(name, source, &timed, None).map_err(NoPlan::into_findings)?;
     let sites = || read(name, source, options, Pass::Resolve).program;
     let best = split_axes::best(grouping::best(written, sites, again), again);
     let Options { parts, grouping, .. } = best.options.clone();
     Ok(Planned { options: Options { parts, grouping, ..options.clone() }, ..best })
 }
 
-/// The plan with the parts of axes and the groupings that options name; nothing is found where it
-/// is not cheaper than its rival.
+/// Why there is no plan.
+#[derive(Debug)]
+pub(crate) enum NoPlan {
+    /// The program has errors, or does not fit.
+    Findings(Findings),
+    /// None that was found reaches the goal; no plan takes less than these seconds.
+    NotBelow(f64),
+}
+
+impl NoPlan {
+    fn into_findings(self) -> Findings {
+        match self {
+            Self::Findings(findings) => findings,
+            Self::NotBelow(_) => Findings::default(),
+        }
+    }
+}
+
+/// The plan of a program as the options say, without other orders or parts, if it reaches the goal.
+pub(crate) fn plan_below(
+    name: &str,
+    source: &str,
+    options: &Options,
+    goal: Option<Goal>,
+) -> Result<Planned, NoPlan> {
+    let planned = plan_with(name, source, &options.started(), goal)?;
+    Ok(Planned { options: options.clone(), ..planned })
+}
+
+/// The plan with the parts of axes and the groupings that options name, if it reaches the goal.
 fn plan_with(
     name: &str,
     source: &str,
     options: &Options,
-    rival: Option<Rival>,
-) -> Result<Planned, Findings> {
+    goal: Option<Goal>,
+) -> Result<Planned, NoPlan> {
     let checked = check(name, source, options);
     let Some(program) = checked.program else {
-        return Err(checked.findings);
+        return Err(NoPlan::Findings(checked.findings));
     };
     let refuse = |diags: Vec<Diag>| Findings::new(diags, name, source);
     let attention = attention_site::sites(&program);
     let capacity_bytes = options.capacity(&program);
-    let request = Request { rival: rival.map(Arc::new), ..request(&program, options) };
-    let (plan, reports, origin) = made_to_fit(program, options, request).map_err(refuse)?;
+    let request = Request { goal: goal.map(Arc::new), ..request(&program, options) };
+    let made = made_to_fit(program, options, request).map_err(|unmade| match unmade {
+        Unmade::Refused(diags) => NoPlan::Findings(refuse(diags)),
+        Unmade::NotBelow(lower_bound_s) => NoPlan::NotBelow(lower_bound_s),
+    });
+    let (plan, reports, origin) = made?;
     let Reports { plan: mut report, mut textbook, rules_fail } = reports;
     let broken = budget::broken(&plan, &report);
     if !broken.is_empty() {
-        return Err(refuse(broken));
+        return Err(NoPlan::Findings(refuse(broken)));
     }
     let mut warnings: Vec<Diag> =
         checked.findings.reports.into_iter().map(|report| report.diag).collect();
@@ -280,6 +312,7 @@ pub(crate) fn planned_until<'p>(
     last: Pass,
 ) -> Result<Planning<'p>, Vec<Diag>> {
     planned(program, options, request(program, options), last)
+        .map_err(|fault| pass_faults::of_plan(program, &fault, options).into_iter().collect())
 }
 
 /// What the search is asked for.
@@ -289,7 +322,7 @@ fn request(program: &Program, options: &Options) -> Request {
         interrupt: options.interrupt(),
         capacity: options.capacity(program),
         effort: options.effort,
-        rival: None,
+        goal: None,
     }
 }
 
@@ -298,18 +331,24 @@ fn planned<'p>(
     options: &Options,
     search: Request,
     last: Pass,
-) -> Result<Planning<'p>, Vec<Diag>> {
+) -> Result<Planning<'p>, PlanFault> {
     let Options { strategy, refinement, .. } = *options;
     pipeline::plan(program, PlanRequest { strategy, refinement, search }, last)
-        .map_err(|fault| pass_faults::of_plan(program, &fault, options).into_iter().collect())
 }
 
 /// A plan with its costs and its claim of optimality.
 type Made = (ExpandedPlan<'static>, Reports, Origin);
 
+/// Why there is no plan of a program without errors.
+enum Unmade {
+    Refused(Vec<Diag>),
+    /// None that was found reaches the goal; no plan takes less than these seconds.
+    NotBelow(f64),
+}
+
 /// The plan of a program; where it does not fit into memory, that of the program without what
 /// frameworks keep where memory allows.
-fn made_to_fit(program: Analyzed, options: &Options, request: Request) -> Result<Made, Vec<Diag>> {
+fn made_to_fit(program: Analyzed, options: &Options, request: Request) -> Result<Made, Unmade> {
     let smaller = pipeline::saving_memory(&program);
     let capacity_bytes = request.capacity;
     let kept = made(program, options, request.clone());
@@ -317,20 +356,27 @@ fn made_to_fit(program: Analyzed, options: &Options, request: Request) -> Result
         Ok((_, reports, _)) => {
             capacity_bytes.is_none_or(|capacity| reports.plan.memory.peak_bytes <= capacity)
         }
-        Err(diags) => diags.iter().all(|diag| diag.code != codes::budget::NO_ROOM),
+        Err(Unmade::Refused(diags)) => diags.iter().all(|diag| diag.code != codes::budget::NO_ROOM),
+        // What computes more takes no less.
+        Err(Unmade::NotBelow(lower_bound_s)) => request.is_out_of_reach(*lower_bound_s),
     };
     match smaller.filter(|_| !fits) {
         None => kept,
         Some(smaller) => match (kept, made(smaller.into(), options, request)) {
             (Ok(kept), Err(_)) => Ok(kept),
+            (Err(Unmade::NotBelow(kept_s)), Err(Unmade::NotBelow(again_s))) => {
+                Err(Unmade::NotBelow(kept_s.min(again_s)))
+            }
+            (Err(not_below @ Unmade::NotBelow(_)), Err(Unmade::Refused(_))) => Err(not_below),
             (_, again) => again,
         },
     }
 }
 
-fn made(program: Analyzed, options: &Options, request: Request) -> Result<Made, Vec<Diag>> {
+fn made(program: Analyzed, options: &Options, request: Request) -> Result<Made, Unmade> {
     if program.mode == Mode::Explicit {
-        let plan = ExpandedPlan::from(verify::explicit(program.into_program())?);
+        let plan = verify::explicit(program.into_program()).map_err(Unmade::Refused)?;
+        let plan = ExpandedPlan::from(plan);
         let report = report(&plan, options.refinement);
         return Ok((
             plan,
@@ -338,7 +384,13 @@ fn made(program: Analyzed, options: &Options, request: Request) -> Result<Made, 
             Origin::Explicit,
         ));
     }
-    let planning = planned(&program, options, request, Pass::Report)?;
+    let planning =
+        planned(&program, options, request, Pass::Report).map_err(|fault| match fault {
+            PlanFault::NotBelow(lower_bound_s) => Unmade::NotBelow(lower_bound_s),
+            _ => Unmade::Refused(
+                pass_faults::of_plan(&program, &fault, options).into_iter().collect(),
+            ),
+        })?;
     let (found, plan, reports) = planning.finish();
     let origin = match options.strategy {
         Strategy::Search => Origin::Searched(Box::new(found)),

@@ -5,7 +5,7 @@
 //! ([`shardwise_passes::regroup`]) are planned, those with the shortest estimated time first, if
 //! enough of the plan's time is at stake: the share of the site's own time that the estimate says
 //! is saved, and all collectives on its values. In longer programs they are planned near the site
-//! first ([`Rival`]). A grouping is taken if its plan is at least 2% cheaper. What a plan claims of
+//! first ([`shardwise_passes::Rival`]). A grouping is taken if its plan is at least 2% cheaper. What a plan claims of
 //! its optimality holds for the order that it has. The textbook's plan stays that of the program
 //! as written.
 //!
@@ -16,7 +16,7 @@ use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Step;
 use shardwise_ir::program::Program;
 use shardwise_ir::total;
-use shardwise_passes::Rival;
+use shardwise_passes::Goal;
 use shardwise_passes::regroup::{self, Candidate, Site};
 use shardwise_passes::report::StepCost;
 
@@ -48,7 +48,7 @@ const MOST_PLANS: usize = 12;
 pub(crate) fn best(
     written: Planned,
     program: impl FnOnce() -> Option<Analyzed>,
-    plan: impl Fn(&Options, Option<Rival>) -> Option<Planned>,
+    plan: impl Fn(&Options, Option<Goal>) -> Option<Planned>,
 ) -> Planned {
     let is_searched = matches!(written.origin, Origin::Searched(..));
     let is_open = written.options.grouping == Grouping::Cheapest;
@@ -71,17 +71,17 @@ struct Search<P> {
     left: usize,
 }
 
-impl<P: Fn(&Options, Option<Rival>) -> Option<Planned>> Search<P> {
+impl<P: Fn(&Options, Option<Goal>) -> Option<Planned>> Search<P> {
     /// The best of a plan, and of those with another grouping of a site.
     fn at(&mut self, planned: Planned, program: &Program, site: &Site) -> Planned {
         let most_s = planned.own_s() * (1.0 - LEAST_GAIN);
-        let rival = rival(&planned, program, site);
+        let goal = goal(&planned, program, site);
         let mut best: Option<Planned> = None;
         for Candidate { regrouping, .. } in worth_planning(&planned, program, site) {
             let mut all = planned.options.grouping.known().to_vec();
             all.push(regrouping);
             let grouping = Grouping::These(all);
-            let Some(other) = self.planned(&planned.options, grouping, rival.clone()) else {
+            let Some(other) = self.planned(&planned.options, grouping, goal.clone()) else {
                 continue;
             };
             if other.own_s() < best.as_ref().map_or(most_s, Planned::own_s) {
@@ -95,10 +95,10 @@ impl<P: Fn(&Options, Option<Rival>) -> Option<Planned>> Search<P> {
         &mut self,
         options: &Options,
         grouping: Grouping,
-        rival: Option<Rival>,
+        goal: Option<Goal>,
     ) -> Option<Planned> {
         self.left = self.left.checked_sub(1)?;
-        (self.plan)(&Options { grouping, ..options.clone() }, rival)
+        (self.plan)(&Options { grouping, ..options.clone() }, goal)
     }
 }
 
@@ -117,11 +117,11 @@ fn worth_planning(planned: &Planned, program: &Program, site: &Site) -> Vec<Cand
     candidates.filter(is_tried).take(MOST_OF_A_SITE).collect()
 }
 
-/// What a plan with another grouping of a site has to beat.
-fn rival(planned: &Planned, program: &Program, site: &Site) -> Option<Rival> {
+/// What a plan with another grouping of a site has to reach.
+fn goal(planned: &Planned, program: &Program, site: &Site) -> Option<Goal> {
     let is_small = planned.plan.program.ops.len() <= VERY_FEW_OPERATIONS;
     let about = || names(program, site.values(program)[0].clone()).into_iter().collect();
-    planned.as_rival((!is_small).then(about), LEAST_GAIN)
+    planned.goal((!is_small).then(about), LEAST_GAIN)
 }
 
 /// The names of values and of their gradients.

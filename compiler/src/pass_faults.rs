@@ -44,7 +44,7 @@ pub(crate) fn of_plan(program: &Program, fault: &PlanFault, options: &Options) -
     match fault {
         PlanFault::Infeasible(infeasible) => infeasible_plan(program, *infeasible),
         // The caller, who cancelled it or has a cheaper plan, reads nothing.
-        PlanFault::Cancelled | PlanFault::NotCheaper => None,
+        PlanFault::Cancelled | PlanFault::NotBelow(_) => None,
         PlanFault::OverCapacity(plan) => {
             let whose = match options.strategy {
                 Strategy::Search => "the smallest plan found",

@@ -14,7 +14,7 @@ mod summary;
 use indexmap::IndexSet;
 use shardwise_ir::print;
 use shardwise_passes::report::Report;
-use shardwise_passes::{ExpandedPlan, Found, Optimality, Rival};
+use shardwise_passes::{ExpandedPlan, Found, Goal, Optimality, Rival};
 
 use crate::diagnostics::Findings;
 use crate::options::{Objective, Options, Refinement};
@@ -113,17 +113,18 @@ impl Planned {
         found.alternatives.iter().map(text).collect()
     }
 
-    /// The plan as what another form of the program, which differs from it in what is `about`
-    /// these values, has to beat by a `share` of its time; nothing if it was not searched for.
-    pub(crate) fn as_rival(&self, about: Option<IndexSet<String>>, share: f64) -> Option<Rival> {
+    /// What another form of the program has to reach: it takes less by a `share` of the time, and
+    /// first does so near the values that the change is `about`, if these are given. Nothing if the
+    /// plan was not searched for.
+    pub(crate) fn goal(&self, about: Option<IndexSet<String>>, share: f64) -> Option<Goal> {
         let Origin::Searched(found) = &self.origin else { return None };
         let sum_s = match self.objective {
             Objective::Comm => self.report.comm_s,
             Objective::Serial | Objective::Overlap | Objective::Scheduled => self.report.serial_s,
         };
         let unlimited_s = found.unlimited_s.unwrap_or(sum_s) * (1.0 - share);
-        let seconds = self.own_s() * (1.0 - share);
-        Some(Rival { plan: found.plan.clone(), seconds, unlimited_s, about })
+        let rival = about.map(|about| Rival { plan: found.plan.clone(), unlimited_s, about });
+        Some(Goal { below_s: self.own_s() * (1.0 - share), unlimited_s: None, rival })
     }
 
     /// Its own cost under the objective, seconds.

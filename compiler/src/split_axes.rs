@@ -12,7 +12,7 @@
 //!   the 8 as 2 and 4.
 //!
 //! A plan with parts is taken if it is at least 2% cheaper. In longer programs it is planned near
-//! the values that the parts could split first ([`Rival`]): others keep their layouts, and only if
+//! the values that the parts could split first ([`shardwise_passes::Rival`]): others keep their layouts, and only if
 //! that gains as much, everything is planned. The bound that is claimed is that of all spaces that
 //! were searched to the end.
 //!
@@ -33,7 +33,7 @@ use shardwise_ir::program::{CollectiveKind, OpKind, Program, Value};
 use shardwise_ir::rearrange::{Rearrange, atoms};
 use shardwise_ir::total;
 use shardwise_passes::report::StepCost;
-use shardwise_passes::{Objective, Optimality, Rival};
+use shardwise_passes::{Goal, Objective, Optimality};
 
 use crate::options::{AxisParts, Options};
 use crate::planned::{Origin, Planned};
@@ -77,7 +77,7 @@ struct Split {
 /// the program with other options, while there is time.
 pub(crate) fn best(
     whole: Planned,
-    plan: impl Fn(&Options, Option<Rival>) -> Option<Planned>,
+    plan: impl Fn(&Options, Option<Goal>) -> Option<Planned>,
 ) -> Planned {
     let options = whole.options.clone();
     let is_searched = matches!(whole.origin, Origin::Searched(..));
@@ -92,8 +92,8 @@ pub(crate) fn best(
             let parts = AxisParts::These(vec![(axis.clone(), sizes.to_vec())]);
             // Of short programs all is searched, so that the bound is that of all of it.
             let share = if about.is_some() { LEAST_GAIN } else { 0.0 };
-            let rival = best.as_rival(about.clone(), share);
-            let split = plan(&Options { parts, ..options.clone() }, rival);
+            let goal = best.goal(about.clone(), share);
+            let split = plan(&Options { parts, ..options.clone() }, goal);
             let Some(split) = split else {
                 // In long programs the other order hardly gains what this one does not.
                 if about.is_some() {

@@ -49,7 +49,7 @@ pub use problem::{Problem, dominance};
 pub use propagate::textbook;
 pub use reshard::sharding_space::describe;
 pub use reshard::tables::Tables;
-pub use search::{Effort, Found, Objective, Optimality, Refusal, Request, Rival, search};
+pub use search::{Effort, Found, Goal, Objective, Optimality, Refusal, Request, Rival, search};
 pub use training::gradient::GradientFault;
 pub use training::microbatches::MicrobatchFault;
 pub use training::optimizer::OptimizerFault;

@@ -166,8 +166,8 @@ pub enum PlanFault {
     OverCapacity(Box<Plan>),
     /// Nobody wants the plan any more.
     Cancelled,
-    /// No plan is cheaper than that of another form of the program, as far as was searched.
-    NotCheaper,
+    /// No plan that was found reaches the goal; none takes less than these seconds.
+    NotBelow(f64),
 }
 
 /// The results of the planning passes: each pass adds to them for those after it.
@@ -314,8 +314,8 @@ fn assign_kernels(program: Program) -> Result<Program, RewriteFault> {
 }
 
 fn open_layouts(program: &Analyzed, request: PlanRequest) -> Result<Planning<'_>, PlanFault> {
-    if request.search.is_hopeless(program) {
-        return Err(PlanFault::NotCheaper);
+    if let Some(lower_bound_s) = request.search.hopeless_s(program) {
+        return Err(PlanFault::NotBelow(lower_bound_s));
     }
     let tables = Tables::new(program, request.refinement);
     Ok(Planning {
@@ -352,7 +352,7 @@ fn choose_layouts(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
                 .map_err(|refusal| match refusal {
                     Refusal::Infeasible(infeasible) => PlanFault::Infeasible(infeasible),
                     Refusal::OverCapacity(smallest, _) => PlanFault::OverCapacity(smallest),
-                    Refusal::NotCheaper => PlanFault::NotCheaper,
+                    Refusal::NotBelow(lower_bound_s) => PlanFault::NotBelow(lower_bound_s),
                 })?,
             Strategy::Textbook => as_found(textbook, planning.request.search.capacity)?,
         };
@@ -366,13 +366,7 @@ fn as_found(textbook: &Plan, capacity: Option<f64>) -> Result<Found, PlanFault> 
         return Err(PlanFault::OverCapacity(Box::new(textbook.clone())));
     }
     let optimality = Optimality::Bounded { lower_bound_s: 0.0 };
-    Ok(Found {
-        plan: textbook.clone(),
-        optimality,
-        alternatives: Vec::new(),
-        layouts: Default::default(),
-        unlimited_s: None,
-    })
+    Ok(Found::of(textbook, optimality))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "other passes may fail")]

@@ -39,7 +39,7 @@ use crate::solver::branch_and_bound::can_prune;
 
 pub use objective::Objective;
 use objective::objective_s;
-pub use outcome::{Effort, Found, Optimality, Refusal, Request};
+pub use outcome::{Effort, Found, Goal, Optimality, Refusal, Request};
 pub use rival::Rival;
 use rival::unlimited_s;
 pub(crate) use serial::without_textbook;
@@ -48,12 +48,13 @@ pub(crate) use serial::without_textbook;
 /// never worse than the plan of another objective that the search starts from.
 pub fn search(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Found, Refusal> {
     let interrupt = request.interrupt.with_work(request.effort.work());
-    if request.rival.as_ref().is_some_and(|rival| !rival.may_be_beaten(tables, request)) {
-        return Err(Refusal::NotCheaper);
+    let rival = request.goal.as_ref().and_then(|goal| goal.rival.as_ref());
+    if rival.is_some_and(|rival| !rival.may_be_beaten(tables, request)) {
+        return Err(Refusal::NotBelow(0.0));
     }
     let is_sum = request.objective.starts().is_empty();
-    let rival = request.rival.clone().filter(|_| is_sum && tables.part.is_whole);
-    let request = &Request { interrupt, rival, ..request.clone() };
+    let goal = request.goal.clone().filter(|_| is_sum && tables.part.is_whole);
+    let request = &Request { interrupt, goal, ..request.clone() };
     let found = if tables.part.is_whole {
         within_tables(tables, textbook, request)
     } else {
@@ -107,15 +108,17 @@ const BEFORE_MEMORY: f64 = 0.4;
 
 /// The plan with the least sum of steps.
 fn summed(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Found, Refusal> {
+    let known_s = request.goal.as_ref().and_then(|goal| goal.unlimited_s);
+    if let (Some(lower_bound_s), Some(capacity)) = (known_s, request.capacity) {
+        let optimality = Optimality::Bounded { lower_bound_s };
+        return within(tables, textbook, Found::of(textbook, optimality), request, capacity);
+    }
     let share = if request.capacity.is_some() { BEFORE_MEMORY } else { 1.0 };
     let first = Request { interrupt: request.interrupt.part(share), ..request.clone() };
     let found = serial::search(tables, textbook, &first).map_err(Refusal::Infeasible)?;
-    if request
-        .rival
-        .as_ref()
-        .is_some_and(|rival| rival.is_unbeaten(least_s(tables, &found, request)))
-    {
-        return Err(Refusal::NotCheaper);
+    let lower_bound_s = least_s(tables, &found, request);
+    if request.is_out_of_reach(lower_bound_s) {
+        return Err(Refusal::NotBelow(lower_bound_s));
     }
     match request
         .capacity
@@ -141,9 +144,12 @@ fn within(
     // What fits costs no less than what need not.
     let limits = (capacity, least_s(tables, &found, request));
     let limit = Limit::new(tables, textbook, request, limits);
-    let FeasiblePlan { plan, lower_bound_s } =
+    let FeasiblePlan { plan, lower_bound_s, .. } =
         limit.feasible_or_tighter(memory_of(&ExpandedPlan::from(&found.plan)).peak_bytes);
     let Some((plan, seconds)) = plan else {
+        if request.below_s().is_finite() {
+            return Err(Refusal::NotBelow(lower_bound_s.min(request.below_s())));
+        }
         let smallest = match request.effort {
             Effort::Normal | Effort::High => limit.smallest(&found.plan),
             Effort::Quick => found.plan,

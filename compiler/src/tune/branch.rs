@@ -15,11 +15,12 @@ use std::time::Instant;
 
 use indexmap::{IndexMap, IndexSet};
 use rayon::prelude::*;
+use shardwise_passes::Goal;
 
 use super::candidate::{Candidate, Recompute};
 use super::leaf::{Leaves, Outcome, Refusal, Stage};
 use super::machine::Shape;
-use super::strategy::{Key, Strategy};
+use super::strategy::Strategy;
 use super::template::Template;
 use super::{Progress, Refused, Report, Request, Space, Tuned};
 use crate::Planned;
@@ -109,7 +110,7 @@ impl<'a, 's> Search<'a, 's> {
             template,
             candidates,
             request,
-            leaves: Leaves { template, options, timeout, capacity: None },
+            leaves: Leaves { template, options, timeout, capacity: None, is_small },
             report,
             floors: IndexMap::new(),
             of_shapes: IndexMap::new(),
@@ -141,10 +142,12 @@ impl<'a, 's> Search<'a, 's> {
             if round.is_empty() {
                 break;
             }
-            let outcomes: Vec<Outcome> = round
-                .par_iter()
-                .map(|open| self.leaves.expand(&self.candidates[open.candidate], open.stage))
-                .collect();
+            let goals: Vec<Goal> = round.iter().map(|open| self.goal(open)).collect();
+            let expanded = round.par_iter().zip(&goals);
+            let expanded = expanded.map(|(open, goal)| {
+                self.leaves.expand(&self.candidates[open.candidate], open.stage, goal)
+            });
+            let outcomes: Vec<Outcome> = expanded.collect();
             if self.is_stopped() {
                 self.open.extend(round);
                 break;
@@ -178,6 +181,7 @@ impl<'a, 's> Search<'a, 's> {
             let floor = match self.leaves.planned(&alone, Some(f64::INFINITY), Effort::Normal) {
                 Ok(planned) => Ok(self.floor_of(&planned)),
                 Err(Refusal::OverMemory(reason) | Refusal::Illegal(reason)) => Err(reason),
+                Err(Refusal::NotBelow(_)) => Ok(Floor::default()),
             };
             ((recompute, microbatches, batch), floor)
         };
@@ -251,13 +255,28 @@ impl<'a, 's> Search<'a, 's> {
         last.map_or(f64::INFINITY, |last| last.rank() * (1.0 - self.request.within.max(ROUNDING)))
     }
 
+    /// What makes a plan of a candidate worth anything: it takes less than the last of the best,
+    /// and than the plan that the candidate has.
+    fn goal(&self, &Open { candidate, bound, stage }: &Open) -> Goal {
+        let own = self.found.iter().find(|(number, _)| *number == candidate);
+        let own_s = own.map_or(f64::INFINITY, |(_, strategy)| strategy.objective_s);
+        let below_s = own_s.min(self.seconds(candidate, self.limit()));
+        let unlimited_s = (stage != Stage::Unlimited).then(|| self.seconds(candidate, bound));
+        Goal { below_s, unlimited_s, rival: None }
+    }
+
     /// Takes the candidates with the least bounds, and as many of those that have a low bound and
-    /// need little memory, so that there is a solution early.
+    /// need little memory, so that there is a solution early: first those whose plan without a
+    /// limit is too large.
     fn next_round(&mut self) -> Vec<Open> {
         self.open.sort_by(|a, b| a.bound.total_cmp(&b.bound).then(a.candidate.cmp(&b.candidate)));
         let promise: Vec<f64> = self.open.iter().map(|open| self.promise(open)).collect();
         let mut promising: Vec<usize> = (0..self.open.len()).collect();
-        promising.sort_by(|&a, &b| promise[a].total_cmp(&promise[b]).then(a.cmp(&b)));
+        let is_new = |i: usize| self.open[i].stage == Stage::Unlimited;
+        promising.sort_by(|&a, &b| {
+            let by_promise = promise[a].total_cmp(&promise[b]).then(a.cmp(&b));
+            is_new(a).cmp(&is_new(b)).then(by_promise)
+        });
         let mut chosen: IndexSet<usize> = promising.into_iter().take(ROUND / 2).collect();
         chosen.extend(0..self.open.len());
         let mut chosen: Vec<usize> = chosen.into_iter().take(ROUND).collect();
@@ -273,6 +292,7 @@ impl<'a, 's> Search<'a, 's> {
                 self.note_bound(open.candidate, bound);
                 self.open.push(Open { bound: bound.max(open.bound), stage: self.limited, ..open });
             }
+            Outcome::Refused(Refusal::NotBelow(bound_s)) => self.not_below(open, bound_s),
             // It has a plan already, made with less effort.
             Outcome::Refused(_) if self.is_found(open.candidate) => {}
             Outcome::Refused(Refusal::OverMemory(reason)) => {
@@ -284,6 +304,21 @@ impl<'a, 's> Search<'a, 's> {
                 }
             }
             Outcome::Refused(Refusal::Illegal(reason)) => self.illegal(reason),
+        }
+    }
+
+    /// A candidate without a plan that is worth anything, or without a better one than it has.
+    fn not_below(&mut self, open: Open, bound_s: f64) {
+        let bound = self.rank(open.candidate, bound_s).max(open.bound);
+        self.note_bound(open.candidate, bound);
+        match self.found.iter_mut().find(|(number, _)| *number == open.candidate) {
+            Some((_, known)) => {
+                known.lower_bound_s = known.lower_bound_s.max(bound_s).min(known.objective_s);
+            }
+            None => {
+                self.space.cut += 1;
+                self.least_cut = self.least_cut.min(bound);
+            }
         }
     }
 
@@ -455,18 +490,6 @@ impl<'a, 's> Search<'a, 's> {
         let found = self.found.iter().map(|(_, strategy)| strategy.rank_bound());
         let least = open.chain(found).fold(self.least_cut, f64::min);
         if least.is_finite() { least } else { 0.0 }
-    }
-
-    /// The best of each strategy, best first.
-    fn distinct(&self) -> Vec<&Strategy> {
-        self.distinct_candidates().map(|(_, strategy)| strategy).collect()
-    }
-
-    fn distinct_candidates(&self) -> impl Iterator<Item = &(usize, Strategy)> {
-        let mut sorted: Vec<&(usize, Strategy)> = self.found.iter().collect();
-        sorted.sort_by(|(i, a), (j, b)| a.compare(b).then(i.cmp(j)));
-        let mut seen: IndexSet<Key> = IndexSet::new();
-        sorted.into_iter().filter(move |(_, strategy)| seen.insert(strategy.key()))
     }
 }
 

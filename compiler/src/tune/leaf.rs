@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use shardwise_ir::codes;
+use shardwise_passes::Goal;
 
 use super::candidate::Candidate;
 use super::template::Template;
 use crate::Planned;
 use crate::diagnostics::Findings;
-use crate::driver::plan;
+use crate::driver::{NoPlan, plan_below};
 use crate::options::{AxisParts, Effort, Grouping, Options};
 
 /// The part of a time limit that one run of the planner has.
@@ -41,6 +42,8 @@ pub(super) enum Refusal {
     OverMemory(String),
     /// A rule of the language.
     Illegal(String),
+    /// No plan that was found is below the goal; nothing takes less than these seconds.
+    NotBelow(f64),
 }
 
 /// What all candidates are planned with.
@@ -52,18 +55,21 @@ pub(super) struct Leaves<'a, 's> {
     pub(super) timeout: Option<(Duration, Instant)>,
     /// Bytes of a device, where there is a limit.
     pub(super) capacity: Option<f64>,
+    /// Whether there are so few candidates that each is planned with all effort.
+    pub(super) is_small: bool,
 }
 
 impl Leaves<'_, '_> {
-    /// Plans a candidate.
-    pub(super) fn expand(&self, candidate: &Candidate, stage: Stage) -> Outcome {
+    /// Plans a candidate, if its plan reaches the goal.
+    pub(super) fn expand(&self, candidate: &Candidate, stage: Stage, goal: &Goal) -> Outcome {
         let memory =
             if stage == Stage::Unlimited { Some(f64::INFINITY) } else { self.options.memory };
-        let effort = if stage == Stage::Quick { Effort::Quick } else { Effort::Normal };
+        let is_quick = stage == Stage::Quick || stage == Stage::Unlimited && !self.is_small;
+        let effort = if is_quick { Effort::Quick } else { Effort::Normal };
         let fits = |planned: &Planned| {
             self.capacity.is_none_or(|capacity| planned.report.memory.peak_bytes <= capacity)
         };
-        match self.planned(candidate, memory, effort) {
+        match self.planned_below(candidate, memory, effort, Some(goal)) {
             Ok(planned) if stage != Stage::Unlimited || fits(&planned) => {
                 let capacity_bytes = self.capacity;
                 Outcome::Planned(Box::new(Planned { capacity_bytes, ..planned }))
@@ -80,6 +86,16 @@ impl Leaves<'_, '_> {
         memory: Option<f64>,
         effort: Effort,
     ) -> Result<Planned, Refusal> {
+        self.planned_below(candidate, memory, effort, None)
+    }
+
+    fn planned_below(
+        &self,
+        candidate: &Candidate,
+        memory: Option<f64>,
+        effort: Effort,
+        goal: Option<&Goal>,
+    ) -> Result<Planned, Refusal> {
         let timeout = self.timeout.map(|(all, end)| {
             let left = end.saturating_duration_since(Instant::now());
             // A small part of all, so that many candidates have a plan.
@@ -94,7 +110,10 @@ impl Leaves<'_, '_> {
             options.dims.retain(|dim| !self.template.is_batch(&dim.name));
         }
         let text = self.template.text(candidate);
-        plan(self.template.name, &text, &options).map_err(|findings| refusal(&findings))
+        plan_below(self.template.name, &text, &options, goal.cloned()).map_err(|none| match none {
+            NoPlan::Findings(findings) => refusal(&findings),
+            NoPlan::NotBelow(lower_bound_s) => Refusal::NotBelow(lower_bound_s),
+        })
     }
 }
 

@@ -39,6 +39,14 @@ pub struct Found {
     pub unlimited_s: Option<f64>,
 }
 
+impl Found {
+    /// A known plan.
+    pub(crate) fn of(plan: &Plan, optimality: Optimality) -> Self {
+        let (alternatives, layouts) = (Vec::new(), Default::default());
+        Self { plan: plan.clone(), optimality, alternatives, layouts, unlimited_s: None }
+    }
+}
+
 /// Why there is no plan.
 #[derive(Clone, Debug)]
 pub enum Refusal {
@@ -46,8 +54,8 @@ pub enum Refusal {
     Infeasible(Infeasible),
     /// No plan that was found fits into the memory; the smallest one, and its peak in bytes.
     OverCapacity(Box<Plan>, f64),
-    /// None is cheaper than the rival, as far as was searched.
-    NotCheaper,
+    /// None that was found reaches the goal; no plan takes less than these seconds.
+    NotBelow(f64),
 }
 
 /// How much work a search does before it ends without a proof.
@@ -92,14 +100,39 @@ pub struct Request {
     pub capacity: Option<f64>,
     /// How much work is spent.
     pub effort: Effort,
-    /// The plan of another form of the program that has to be beaten.
-    pub rival: Option<Arc<Rival>>,
+    /// What makes a plan wanted; without one, every plan is.
+    pub goal: Option<Arc<Goal>>,
 }
 
+/// What makes a plan wanted: the search ends when none can be any more.
+#[derive(Clone, Debug)]
+pub struct Goal {
+    /// It takes less than these seconds of the objective.
+    pub below_s: f64,
+    /// It is known to take at least these seconds, and not to fit into memory if it takes no more:
+    /// the plan without a limit is not searched again.
+    pub unlimited_s: Option<f64>,
+    /// Near a change of the program, it takes less than the plan of the program without it.
+    pub rival: Option<Rival>,
+}
+
+/// The share of a time that is rounding.
+const ROUNDING: f64 = 1e-9;
+
 impl Request {
-    /// Whether no plan of the program is below the rival, even without communication.
-    pub(crate) fn is_hopeless(&self, program: &Analyzed) -> bool {
-        let least_s = || on_all_devices_s(program, self.objective);
-        self.rival.as_ref().is_some_and(|rival| rival.is_unbeaten(least_s()))
+    /// The seconds that a plan has to be below.
+    pub(crate) fn below_s(&self) -> f64 {
+        self.goal.as_ref().map_or(f64::INFINITY, |goal| goal.below_s)
+    }
+
+    /// Whether no plan of at least these seconds reaches the goal.
+    pub fn is_out_of_reach(&self, lower_bound_s: f64) -> bool {
+        lower_bound_s >= self.below_s() * (1.0 - ROUNDING)
+    }
+
+    /// The seconds of the program without communication, if they are too many for the goal.
+    pub(crate) fn hopeless_s(&self, program: &Analyzed) -> Option<f64> {
+        self.goal.as_ref()?;
+        Some(on_all_devices_s(program, self.objective)).filter(|&s| self.is_out_of_reach(s))
     }
 }

@@ -45,28 +45,19 @@ const ROUNDING: f64 = 1e-9;
 pub struct Rival {
     /// The plan, composites not yet expanded.
     pub plan: Plan,
-    /// Its cost under the objective, in seconds.
-    pub seconds: f64,
-    /// The sum of its steps, were memory unlimited.
+    /// The sum of steps to stay below near the change, were memory unlimited.
     pub unlimited_s: f64,
-    /// The names of the values that the difference of the forms is about; nothing if the form is
-    /// planned in full at once.
-    pub about: Option<IndexSet<String>>,
+    /// The names of the values that the difference of the forms is about.
+    pub about: IndexSet<String>,
 }
 
 impl Rival {
-    /// Whether no plan of at least `lower_bound_s` seconds is below it.
-    pub(crate) fn is_unbeaten(&self, lower_bound_s: f64) -> bool {
-        lower_bound_s >= self.seconds * (1.0 - ROUNDING)
-    }
-
     /// Whether a plan that differs from it near the change alone is cheaper; also where too much
     /// is near to know.
     pub(crate) fn may_be_beaten(&self, tables: &Tables<'_>, request: &Request) -> bool {
-        let Some(about) = &self.about else { return true };
         let compute = request.objective.compute();
         let mut problem = Problem::new(tables, compute);
-        keep_layouts(&mut problem, &self.plan, about);
+        keep_layouts(&mut problem, &self.plan, &self.about);
         let interrupt = request.interrupt.with_work(WORK).unheard();
         let least = minimum(&problem, Limits { interrupt, ..Limits::default() });
         least.is_none_or(|least| least.as_seconds() < self.unlimited_s * (1.0 - ROUNDING))

@@ -36,7 +36,7 @@ pub(crate) fn search(
     let objective = request.objective;
     let problem = Problem::new(tables, objective.compute());
     let cutoff =
-        request.rival.as_ref().map_or(Weight::INFINITE, |rival| Weight::seconds(rival.seconds));
+        request.goal.as_ref().map_or(Weight::INFINITE, |goal| Weight::seconds(goal.below_s));
     let Solved { plan: found, bound, exact, alternatives, layouts } =
         solve_below(problem, textbook, cutoff, &request.interrupt)?;
     let (price, known) =

@@ -22,8 +22,10 @@ use crate::solver::primal_heuristic::PrimalHeuristic;
 use crate::solver::tabulate::{TabulatedTerms, evaluations};
 use crate::solver::weight::Weight;
 
-/// Evaluations of nodes for the tables of restricted models: a tenth of a second.
+/// Evaluations of nodes for the tables of one restricted model: a tenth of a second; and for those
+/// of all in which solutions are searched.
 const MOST_EVALUATIONS: usize = 1 << 25;
+const MOST_TABULATED: usize = 1 << 29;
 
 /// Evaluations of nodes for the first attempt at a proof, and the bits by which that limit grows
 /// from round to round: sweeps make tables smaller.
@@ -66,6 +68,8 @@ struct Rounds<'r, 'm> {
     evaluate: &'r mut Evaluate<'r>,
     dual: Dual<'m>,
     best: Option<(Weight, Vec<usize>)>,
+    /// Evaluations for the tables in which solutions were searched.
+    tabulated: usize,
 }
 
 /// Minimises a model without rows, where an assignment of cost `cutoff` is known already.
@@ -79,7 +83,7 @@ pub(crate) fn solve<'m>(
     model.prepare_metrics();
     let mut dual = Dual::new(model, &limits.interrupt);
     dual.upper_bound = seconds(cutoff);
-    Rounds { model, trees, limits, evaluate, dual, best: None }.run()
+    Rounds { model, trees, limits, evaluate, dual, best: None, tabulated: 0 }.run()
 }
 
 impl Rounds<'_, '_> {
@@ -276,7 +280,8 @@ impl Rounds<'_, '_> {
     /// The best assignment over the choices with the least reduced costs, with ever more of them as
     /// long as tables stay small.
     fn eliminated(&mut self) -> Option<Vec<usize>> {
-        let best = self.best.as_ref().map(|(_, assignment)| &assignment[..]);
+        let best = self.best.as_ref().map(|(_, assignment)| assignment.clone());
+        let best = best.as_deref();
         let ranked: Vec<Vec<usize>> =
             self.dual.reduced_cost.iter().map(|reduced_cost| ranked(reduced_cost)).collect();
         let mut found = None;
@@ -290,9 +295,14 @@ impl Rounds<'_, '_> {
                 .map(|(v, ranked)| nearest(ranked, width, best.map(|best| best[v])))
                 .collect();
             let restricted = self.model.restricted(&kept);
-            if evaluations(&restricted) > MOST_EVALUATIONS {
+            let more = evaluations(&restricted);
+            let interrupt = &self.limits.interrupt;
+            let is_too_much = more > interrupt.allowed(MOST_EVALUATIONS)
+                || self.tabulated > interrupt.allowed(MOST_TABULATED);
+            if is_too_much {
                 break;
             }
+            self.tabulated += more;
             let Some(minimum) = eliminate(&restricted, self.trees, self.limits) else {
                 break;
             };

@@ -48,13 +48,15 @@ const DECREASE: f64 = 2.0;
 pub(crate) struct RowLimits<'i> {
     /// Solutions of the Lagrangian subproblem at most.
     pub(crate) solutions: usize,
+    /// Only assignments that take less than these seconds are wanted.
+    pub(crate) below_s: f64,
     /// What ends the work earlier.
     pub(crate) interrupt: &'i Interrupt,
 }
 
 /// The result of a search under a capacity, in seconds.
 pub(crate) struct Bounded {
-    /// The best value that the callback accepted; infinite if it accepted none.
+    /// The best value that the callback accepted; if it accepted none, the one to be below.
     pub(crate) best_s: f64,
     /// The lower bound of all assignments that keep the capacity.
     pub(crate) lower_bound_s: f64,
@@ -83,7 +85,7 @@ pub(crate) fn minimize_within<'m>(
     let most = (MOST_WORK / model.unary.len().max(1)).max(20).min(limits.solutions);
     let solutions = subproblem.solutions(most);
     let sizes = sizes(model);
-    let best_s = f64::INFINITY;
+    let best_s = limits.below_s;
     let evaluations = MOST_EVALUATIONS;
     LagrangianSearch {
         model,

@@ -109,7 +109,11 @@ fn minimize_within_capacity<'m>(
         })
     };
     let by_tables = CapacityLimits { work: limits.capacity, interrupt: &limits.interrupt };
-    let row_limits = RowLimits { solutions: MOST_SOLUTIONS, interrupt: &limits.interrupt };
+    let row_limits = RowLimits {
+        solutions: MOST_SOLUTIONS,
+        below_s: f64::INFINITY,
+        interrupt: &limits.interrupt,
+    };
     let found = capacity::minimize_within(model, trees, by_tables, &mut offer)
         .unwrap_or_else(|| lagrangian::minimize_within(model, trees, row_limits, &mut offer));
     let bound = if found.lower_bound_s.is_finite() {

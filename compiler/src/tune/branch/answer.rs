@@ -1,10 +1,12 @@
 //! What a search answers: the best strategies, or why there is none.
 
+use indexmap::IndexSet;
 use shardwise_ir::{Diag, codes};
 
 use super::Search;
 use crate::Planned;
 use crate::display::units;
+use crate::tune::strategy::Key;
 use crate::tune::{Refused, Space, Strategy, Tuned};
 
 impl Search<'_, '_> {
@@ -42,6 +44,18 @@ impl Search<'_, '_> {
             plan: planned.to_string(),
             space: Space { illegal_because, ..self.space },
         })
+    }
+
+    /// The best of each strategy, best first.
+    pub(super) fn distinct(&self) -> Vec<&Strategy> {
+        self.distinct_candidates().map(|(_, strategy)| strategy).collect()
+    }
+
+    pub(super) fn distinct_candidates(&self) -> impl Iterator<Item = &(usize, Strategy)> {
+        let mut sorted: Vec<&(usize, Strategy)> = self.found.iter().collect();
+        sorted.sort_by(|(i, a), (j, b)| a.compare(b).then(i.cmp(j)));
+        let mut seen: IndexSet<Key> = IndexSet::new();
+        sorted.into_iter().filter(move |(_, strategy)| seen.insert(strategy.key()))
     }
 
     /// Why no candidate has a plan.

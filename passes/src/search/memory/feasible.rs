@@ -41,12 +41,14 @@ pub(crate) struct FeasiblePlan {
     pub(crate) plan: Option<(Plan, f64)>,
     /// The lower bound of all plans that fit, in seconds.
     pub(crate) lower_bound_s: f64,
+    /// The seconds that a plan has to be below.
+    pub(crate) below_s: f64,
 }
 
 impl FeasiblePlan {
-    /// The price of the plan; infinite if there is none.
+    /// The price of the plan; if there is none, the one to be below.
     pub(crate) fn seconds(&self) -> f64 {
-        self.plan.as_ref().map_or(f64::INFINITY, |(_, seconds)| *seconds)
+        self.plan.as_ref().map_or(self.below_s, |(_, seconds)| *seconds)
     }
 }
 
@@ -78,8 +80,9 @@ pub(crate) fn search(
         best = Some((plan, seconds));
         Some(seconds)
     };
+    let below_s = limits.below_s;
     let found = minimize_within(&model, &mut model.tree_tables(), limits, &mut update_incumbent);
-    FeasiblePlan { plan: best, lower_bound_s: found.lower_bound_s }
+    FeasiblePlan { plan: best, lower_bound_s: found.lower_bound_s, below_s }
 }
 
 /// Removes choices that demand more than the capacity by themselves; returns the demand of the

@@ -299,7 +299,8 @@ impl<'a, 't> Limit<'a, 't> {
         let mut problem = self.problem(rematerialized);
         prefer(&mut problem, self.textbook);
         let solutions = most_solutions.min(self.solutions);
-        let limits = RowLimits { solutions, interrupt: &self.request.interrupt };
+        let below_s = self.request.below_s();
+        let limits = RowLimits { solutions, below_s, interrupt: &self.request.interrupt };
         feasible::search(&mut problem, self.capacity, limits, &|plan| self.seconds(plan))
     }
 
