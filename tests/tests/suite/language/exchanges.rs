@@ -206,3 +206,16 @@ fn slices_in_collectives_take_axes_that_nothing_uses() {
         assert!(found.has_errors(), "{source}");
     }
 }
+
+/// The last blocks of padded dimensions are shorter or empty.
+#[test]
+fn slices_in_collectives_of_padded_dimensions_are_right() {
+    let source = "hardware gb200-nvl72\nmesh X=2, Y=2\ndim I=5 pad, J=5 pad\n\
+                  input A[I_X, J], S[I, J] {U_X}\nB[I, J_XY] = AllToAll_{XY,J}(A)\n\
+                  T[I_YX, J] = ReduceScatter_{YX,I}(S)\noutput B[I, J_XY], T[I_YX, J]\n";
+    let checked = shardwise::check("exchange", source, &Options::default());
+    let program = checked.program.unwrap_or_else(|| panic!("{}", checked.findings));
+    let setup = Setup { seed: 1, samples: false, ..Setup::default() };
+    let verdict = execute(&program, &planned(source).plan, &setup).expect("it can be executed");
+    assert!(verdict.mismatch.is_none(), "{verdict:?}");
+}
