@@ -1,8 +1,8 @@
 //! A scatter or an exchange with slices in it, as a device does it: it cuts its own block by the
 //! axes that are sliced, and exchanges what is left over the others.
 //!
-//! Sliced axes may be minor to those that move, so the rest of a block is every so many-th part of
-//! it, which no sharding describes. The devices at one place along the sliced axes have such rests
+//! Sliced axes may be minor to those that move, so what is left of a block is strided, and no
+//! sharding describes it. The devices at one place along the sliced axes have such rests
 //! of one value, a smaller one without these axes: the exchange is that of this value. A block that
 //! padding makes shorter is filled up before, and cut to its length after.
 

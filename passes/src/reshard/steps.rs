@@ -135,8 +135,8 @@ fn arranged(from: &Sharding) -> impl Iterator<Item = Sharding> {
     seen.into_iter().skip(1)
 }
 
-/// Calls `found` with each sharding that has, beside the axes that `to` has and `from` has not, free
-/// axes behind them in the same dimensions.
+/// Calls `found` with each sharding that has, beside the axes that `to` has and `from` has not,
+/// free axes behind them in the same dimensions.
 fn with_slices(from: &Sharding, to: &Sharding, free: &[AxisRef], found: &mut impl FnMut(Sharding)) {
     let grown = |&position: &usize| to.dims[position].len() > from.dims[position].len();
     for (number, &axis) in free.iter().enumerate() {
