@@ -6,7 +6,7 @@
 //!
 //! A scatter and an AllToAll may append axes that their operand does not use, in any order with
 //! those that they reduce or move: over these each device cuts its block, and no byte is sent.
-//! Behind the others they are the minor axes of their dimension, so that what a device keeps of its
+//! After the others they are the minor axes of their dimension, so that what a device keeps of its
 //! block is strided. A Slice before does the same for major axes only. The alternative is a
 //! sharding with a stride, which every operation would have to know.
 

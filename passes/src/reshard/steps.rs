@@ -8,7 +8,7 @@
 //!   so many exchanges that searches of large programs would end at their limits before they gain
 //!   anything);
 //! * ReduceScatter: appends unreduced axes to dimensions, in any order;
-//! * AllToAll and ReduceScatter with slices in them: behind an axis that a dimension gets, it gets
+//! * AllToAll and ReduceScatter with slices in them: after an axis that a dimension gets, it gets
 //!   others that the value does not use (not on meshes of more than three axes). The block of each
 //!   other device is then cut by minor axes, which no Slice before can do; what is cut by major
 //!   axes of a dimension, a Slice before does at the same price;
@@ -136,7 +136,7 @@ fn arranged(from: &Sharding) -> impl Iterator<Item = Sharding> {
 }
 
 /// Calls `found` with each sharding that has, beside the axes that `to` has and `from` has not,
-/// free axes behind them in the same dimensions.
+/// free axes after them in the same dimensions.
 fn with_slices(from: &Sharding, to: &Sharding, free: &[AxisRef], found: &mut impl FnMut(Sharding)) {
     let grown = |&position: &usize| to.dims[position].len() > from.dims[position].len();
     for (number, &axis) in free.iter().enumerate() {

@@ -153,8 +153,8 @@ impl Brute<'_> {
         (first.kind() == AxisKind::Switch).then_some((n as f64, first.bandwidth(), first.hop_s()))
     }
 
-    /// Through a switch a device sends or receives all of `bytes` but its own share; `None` on rings
-    /// and lines.
+    /// Through a switch a device sends or receives all of `bytes` but its own share; `None` on
+    /// rings and lines.
     fn all_but_own(&self, axes: &[usize], bytes: f64) -> Option<f64> {
         let (n, port, hop_s) = self.switch(axes)?;
         Some((bytes * (n - 1.0) / n / port).max(hop_s))
