@@ -21,6 +21,7 @@ mod effort;
 mod evaluate;
 mod run;
 mod scale;
+mod slices;
 mod unsharded;
 mod verdict;
 

@@ -5,4 +5,5 @@ pub(crate) mod part;
 pub(crate) mod paths;
 pub(crate) mod relaxed;
 pub(crate) mod sharding_space;
+mod steps;
 pub(crate) mod tables;

@@ -21,11 +21,18 @@ pub(super) fn result(
         CollectiveKind::AllGather => strip(&mut to.dims, &collective.axes)?,
         CollectiveKind::AllReduce => to.unreduced = reduced(from, &collective.axes)?,
         CollectiveKind::ReduceScatter => {
-            to.unreduced = reduced(from, &collective.axes)?;
+            to.unreduced = reduced(from, &moved(from, &collective.axes)?)?;
             append(&mut to, placed())?;
         }
         CollectiveKind::AllToAll => {
-            strip(&mut to.dims, &collective.axes)?;
+            strip(&mut to.dims, &moved(from, &collective.axes)?)?;
+            let shorter = |position: usize| to.dims[position].len() < from.dims[position].len();
+            let receives_sliced = |(axis, position): (AxisRef, usize)| {
+                !from.uses(axis) && position < to.dims.len() && shorter(position)
+            };
+            if placed().any(receives_sliced) {
+                return None;
+            }
             append(&mut to, placed())?;
         }
         CollectiveKind::Slice => append(&mut to, placed())?,
@@ -49,6 +56,13 @@ fn relabels(mesh: &Mesh, axes: &[AxisRef], from: &Sharding, to: &Sharding) -> Op
         changed.iter().flat_map(|(a, b)| a.iter().chain(b.iter())).all(|axis| axes.contains(axis));
     (named && axes.iter().all(taking_part) && changed.iter().all(|(a, b)| parts(a) == parts(b)))
         .then_some(())
+}
+
+/// Of the axes that a scatter or an AllToAll appends, those that its operand uses: the others are
+/// sliced. `None` if all are.
+fn moved(from: &Sharding, axes: &[AxisRef]) -> Option<Vec<AxisRef>> {
+    let moved: Vec<AxisRef> = axes.iter().copied().filter(|&axis| from.uses(axis)).collect();
+    (!moved.is_empty()).then_some(moved)
 }
 
 /// Removes all of `axes` from the ends of the lists.

@@ -86,7 +86,7 @@ impl Devices {
     }
 
     /// The index of a device's part of a dimension split over `axes`, and the number of parts.
-    fn place(&self, axes: &[AxisRef], device: usize) -> (usize, usize) {
+    pub(super) fn place(&self, axes: &[AxisRef], device: usize) -> (usize, usize) {
         axes.iter().fold((0, 1), |(part, parts), axis| {
             let axis = axis.axis().index();
             (part * self.sizes[axis] + self.coordinates[device][axis], parts * self.sizes[axis])

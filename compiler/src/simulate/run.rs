@@ -166,12 +166,13 @@ impl<'a> Run<'a> {
         if collective.kind == CollectiveKind::Unreduce {
             return Ok(self.mesh.first_only(self.read(from)?, &collective.axes));
         }
-        let moved = self.mesh.move_blocks(
-            self.read(from)?,
-            &self.extents_of(from.value),
-            &from.sharding,
-            &to,
-        );
+        let (blocks, extents) = (self.read(from)?, self.extents_of(from.value));
+        let moved = match collective.kind {
+            CollectiveKind::AllToAll | CollectiveKind::ReduceScatter => {
+                self.mesh.slice_and_move(blocks, &extents, &from.sharding, &to)
+            }
+            _ => self.mesh.move_blocks(blocks, &extents, &from.sharding, &to),
+        };
         moved.ok_or(Fault::NotApplicable)
     }
 

@@ -3,6 +3,12 @@
 //! The axes of the result are in printed order: those of a gather dimension by dimension, major to
 //! minor; those of a reduction and of a Permute in mesh order; those of a scatter, an AllToAll and
 //! a slice in order of the receiving dimensions.
+//!
+//! A scatter and an AllToAll may append axes that their operand does not use, in any order with
+//! those that they reduce or move: over these each device cuts its block, and no byte is sent.
+//! After the others they are the minor axes of their dimension, so that what a device keeps of its
+//! block is strided. A Slice before does the same for major axes only. The alternative is a
+//! sharding with a stride, which every operation would have to know.
 
 use crate::mesh::Mesh;
 use crate::plan::Collective;
@@ -37,11 +43,11 @@ pub enum CollectiveFault {
     NothingReduced,
     /// A reduction or an unreduce changes a dimension.
     DimsChange,
-    /// A scatter appends other axes than it reduces.
+    /// A scatter does not append all axes that it reduces.
     ScattersOthers,
     /// A slice appends no axis, or several.
     NotOneAxis,
-    /// A slice appends, or an unreduce names, an axis that is in use.
+    /// A slice, scatter or AllToAll appends, or an unreduce names, an axis that is in use.
     AxisInUse(AxisRef),
     /// An AllToAll that does not move trailing axes of dimensions to the ends of others.
     NotAMove,
@@ -145,9 +151,24 @@ fn appended(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
 fn scattered(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
     let gone = reduced_axes(from, to)?;
     let placed = appended(from, to)?;
-    let mut added = placed.0.clone();
-    added.sort_unstable();
-    if added == gone { Ok(placed) } else { Err(CollectiveFault::ScattersOthers) }
+    free_beside(from, &placed.0, &gone)?.ok_or(CollectiveFault::ScattersOthers)?;
+    Ok(placed)
+}
+
+/// Whether appended axes are those that a collective moves or reduces, each once, and beside them
+/// only axes that nothing uses; `None` where one of the former is not appended.
+fn free_beside(from: &Sharding, appended: &[AxisRef], moved: &[AxisRef]) -> Fallible<Option<()>> {
+    let mut others = appended.to_vec();
+    for axis in moved {
+        let Some(place) = others.iter().position(|other| other == axis) else { return Ok(None) };
+        others.remove(place);
+    }
+    let is_taken =
+        |&(place, axis): &(usize, &AxisRef)| from.uses(*axis) || others[..place].contains(axis);
+    match others.iter().enumerate().find(is_taken) {
+        Some((_, &axis)) => Err(CollectiveFault::AxisInUse(axis)),
+        None => Ok(Some(())),
+    }
 }
 
 fn sliced(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
@@ -160,7 +181,8 @@ fn sliced(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
     }
 }
 
-/// Every dimension drops trailing axes or gets some appended, and those appended are those dropped.
+/// Every dimension drops trailing axes or gets some appended: those dropped, and axes that nothing
+/// uses.
 fn moved(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
     pending_stays(from, to)?;
     let (mut axes, mut into, mut dropped) = (Vec::new(), Vec::new(), Vec::new());
@@ -172,12 +194,10 @@ fn moved(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
         }
         into.resize(axes.len(), position);
     }
-    let mut appended: Vec<AxisRef> = axes.clone();
-    appended.sort_unstable();
-    dropped.sort_unstable();
-    if axes.is_empty() || appended != dropped {
+    if dropped.is_empty() {
         return Err(CollectiveFault::NotAMove);
     }
+    free_beside(from, &axes, &dropped)?.ok_or(CollectiveFault::NotAMove)?;
     Ok((axes, into))
 }
 

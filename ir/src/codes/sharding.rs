@@ -153,8 +153,9 @@ Write instead:
         code: BAD_COLLECTIVE,
         name: "bad-collective",
         page: "The collective does not produce the left side from its operand. A gather removes \
-            trailing axes only, a scatter and an AllToAll append axes at the end: the order of \
-            subscripts determines which device has which block.
+            trailing axes only, a scatter and an AllToAll append axes at the end, those that they \
+            reduce or move and axes that nothing used: the order of subscripts determines which \
+            device has which block.
 
 Triggered by:
 

@@ -3,7 +3,8 @@
 //!
 //! Three columns define the effect of a collective on a sharding: it drops axes from the ends of
 //! dimensions (`gathers`), reduces pending sums or leaves one pending (`pending`), and appends axes
-//! to dimensions (`splits`); one that does none of these relabels axes. The
+//! to dimensions (`splits`): those that it dropped or reduced, and axes that nothing used; one that
+//! does none of these relabels axes. The
 //! alternative, a function from sharding to sharding in each row, would be shared by the planner,
 //! the verifier and the simulator; these have three independent definitions on purpose, and tests
 //! compare them. So `verify` and the simulator match on the kinds themselves, exhaustively.
@@ -19,7 +20,7 @@ pub struct CollectiveRow {
     pub pending: PendingSums,
     /// Whether it appends axes to dimensions, which its subscript may name.
     pub splits: bool,
-    /// The side whose local bytes its price counts.
+    /// The side whose local bytes its price counts; the operand after what is sliced of it.
     pub volume: VolumeSide,
     /// The formula of its time.
     pub time: TimeModel,
@@ -92,13 +93,13 @@ collectives! {
         name: "AllReduce", gathers: false, pending: PendingSums::Reduced, splits: false,
         volume: VolumeSide::Operand, time: TimeModel::TwoRings,
     }
-    /// Reduces unreduced axes and appends each to a dimension.
+    /// Reduces unreduced axes and appends each to a dimension, unused ones among them.
     ReduceScatter {
         name: "ReduceScatter",
         gathers: false, pending: PendingSums::Reduced, splits: true,
         volume: VolumeSide::Operand, time: TimeModel::OneRing,
     }
-    /// Moves trailing axes of dimensions to the ends of others, in one exchange.
+    /// Moves trailing axes of dimensions to the ends of others, unused ones among them.
     AllToAll {
         name: "AllToAll", gathers: true, pending: PendingSums::Stay, splits: true,
         volume: VolumeSide::Operand, time: TimeModel::AllToAll,

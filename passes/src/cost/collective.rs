@@ -13,13 +13,15 @@
 //!   taking the larger sum would let the latency of one stage overlap with the bytes of another.
 //! * An axis of one device does not participate: no byte moves along it and no hop is made.
 
+use std::borrow::Cow;
+
 use shardwise_ir::functions::{TimeModel, VolumeSide};
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::mesh::{Axis, AxisKind, PhysicalAxis};
 use shardwise_ir::pipeline::TripCount;
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::rates::{LinkRates, Rates};
-use shardwise_ir::sharding::Sharding;
+use shardwise_ir::sharding::{AxisRef, Sharding};
 use shardwise_ir::total;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
@@ -352,7 +354,8 @@ fn stage_times(stages: &[NetworkAxes], kind: &CollectiveKind, bytes: f64) -> Vec
 /// latency.
 ///
 /// `bytes` are a device's: after the gather for `AllGather`, before the scatter for
-/// `ReduceScatter`, of the value for `AllReduce`, the device's block for `AllToAll` and `Permute`.
+/// `ReduceScatter`, of the value for `AllReduce`, the device's block for `AllToAll` and `Permute`;
+/// of a `ReduceScatter` or `AllToAll` that slices, without what is cut off first.
 /// For `Permute`, `axes` are those of every dimension whose subscripts change.
 pub fn collective_seconds(
     program: &Program,
@@ -400,20 +403,42 @@ pub(crate) fn hop_seconds(program: &Program, axis: AxisId, bytes: f64) -> f64 {
 }
 
 /// The sharding whose local bytes price a step: the larger side for gathers, else what the device
-/// starts from.
+/// starts from, of which it first cuts off what a scatter or an AllToAll slices.
 pub(crate) fn volume_side<'a>(
     kind: &CollectiveKind,
     from: &'a Sharding,
     to: &'a Sharding,
-) -> &'a Sharding {
-    match kind.row().volume {
-        VolumeSide::Operand => from,
-        VolumeSide::Result => to,
+) -> Cow<'a, Sharding> {
+    if kind.row().volume == VolumeSide::Result {
+        return Cow::Borrowed(to);
     }
+    let mut after_slices = Cow::Borrowed(from);
+    if !kind.is_free() {
+        for (position, axis) in sliced(kind, from, to) {
+            after_slices.to_mut().dims[position].push(axis);
+        }
+    }
+    after_slices
 }
 
-/// The participating axes of a step: those removed, reduced or moved; for a Permute, all axes of
-/// the dimensions whose subscripts change.
+/// The axes that a collective appends without moving or reducing them, with the position of the
+/// dimension that gets each.
+pub(crate) fn sliced<'s>(
+    kind: &CollectiveKind,
+    from: &'s Sharding,
+    to: &'s Sharding,
+) -> impl Iterator<Item = (usize, AxisRef)> + 's {
+    let splits = kind.row().splits;
+    let dims = from.dims.iter().zip(&to.dims).enumerate().filter(move |_| splits);
+    let longer = dims.filter(|(_, (before, after))| after.len() > before.len());
+    longer.flat_map(|(position, (before, after))| {
+        let new = after[before.len()..].iter().copied();
+        new.filter(|&axis| !from.uses(axis)).map(move |axis| (position, axis))
+    })
+}
+
+/// The participating axes of a step: those removed, reduced or moved, not those sliced; for a
+/// Permute, all axes of the dimensions whose subscripts change.
 pub(crate) fn participating_axes(
     kind: &CollectiveKind,
     from: &Sharding,

@@ -245,7 +245,7 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
             let bytes = local_shape::local_bytes(
                 program,
                 step.result.value,
-                volume_side(&collective.kind, from, to),
+                &volume_side(&collective.kind, from, to),
             );
             let seconds = collective_seconds(program, &collective.kind, &axes, bytes, refinement);
             StepCost {

@@ -205,7 +205,7 @@ impl Builder<'_> {
         let bytes = local_shape::local_bytes(
             problem.program,
             operand,
-            crate::cost::collective::volume_side(kind, &from, &to),
+            &crate::cost::collective::volume_side(kind, &from, &to),
         );
         let axes = crate::cost::collective::participating_axes(kind, &from, &to);
         let cost_model = &problem.tables.cost_model;

@@ -81,7 +81,8 @@ impl Reshards {
     /// The path with the fewest steps from `from` to `to` (the cheapest of those), as a person
     /// would write it: without detours that make it cheaper (a free slice, so that a gather can use
     /// one more axis). An Unreduce counts as many steps: it is taken only where nothing else leads
-    /// there. `None` if there is none.
+    /// there; a collective with slices in it, as one more than itself and the slices. `None` if
+    /// there is none.
     pub(crate) fn shortest_path(&self, from: State, to: State) -> Option<Vec<Hop>> {
         type Reached<'e> = (usize, Weight, Option<(State, &'e ReshardEdge)>);
         let mut reached: Vec<Option<Reached<'_>>> = vec![None; self.space.len()];
@@ -92,7 +93,7 @@ impl Reshards {
                 break;
             }
             for edge in self.space.edges(at) {
-                let more = if edge.kind == CollectiveKind::Unreduce { 100 } else { 1 };
+                let more = self.space.steps_written(at, edge);
                 let next = (steps + more, weight + edge.weight);
                 if reached[edge.to].is_none_or(|(steps, weight, _)| next < (steps, weight)) {
                     reached[edge.to] = Some((next.0, next.1, Some((at, edge))));

@@ -5,12 +5,16 @@
 //! A value in this space is known by how many axes of each class split each dimension, and how many
 //! are pending. Every reshard of the real space is one here, at a price that is not higher: a
 //! collective costs what its axes and bytes cost, whatever their order, and axes of a class have
-//! the same size on the same links. So every plan has its image here, and the least cost of the
+//! the same size on the same links. A collective with slices in it is Slices and that collective
+//! without them here, at the same bytes and fewer steps: only the order of axes keeps a Slice from
+//! going before it. So every plan has its image here, and the least cost of the
 //! images is a bound of all plans. Axes that brackets name are classes of their own as long as the
 //! space stays small: if they are alike, conflicts between brackets are lost.
 
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::sharding::{AxisList, AxisRef, DimPin, Pin, Sharding, Unreduced};
+
+use crate::reshard::steps::Targets;
 
 /// Shardings of a value in the relaxed space, at most.
 const MOST_STATES: u64 = 2600;
@@ -99,9 +103,6 @@ fn states(classes: &[Vec<AxisRef>], rank: usize) -> u64 {
     };
     classes.iter().map(of_class).fold(1, u64::saturating_mul)
 }
-
-/// Shardings and the collectives that lead to them.
-type Targets = Vec<(CollectiveKind, Sharding)>;
 
 /// Gathers of any of the axes, not only of the last.
 pub(crate) fn gathers(from: &Sharding, targets: &mut Targets) {

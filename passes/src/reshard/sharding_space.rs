@@ -3,18 +3,7 @@
 //!
 //! The *shape* of a value determines the prices of its reshards: the sizes of its dimensions, its
 //! element type, and how its partial results combine. Values of equal shape share one space. The
-//! steps are the collectives of the language:
-//!
-//! * AllGather: removes trailing axes of one or several dimensions;
-//! * Slice: appends one axis that the value does not use to a dimension;
-//! * AllToAll: moves trailing axes of one or several dimensions to the ends of others, in any order
-//!   (on meshes of more than three axes one run of them, from one dimension to another: there are
-//!   so many exchanges that searches of large programs would end at their limits before they gain
-//!   anything);
-//! * ReduceScatter: appends unreduced axes to dimensions, in any order;
-//! * AllReduce: removes unreduced axes;
-//! * Permute: any relabelling that keeps every dimension's local size and the unreduced axes;
-//! * Unreduce: leaves a sum pending over axes that the value does not use.
+//! steps are the collectives of the language ([`crate::reshard::steps`]).
 
 use std::rc::Rc;
 
@@ -25,10 +14,13 @@ use shardwise_ir::plan::Collective;
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
-use crate::cost::collective::{CostModel, collective_seconds, participating_axes, volume_side};
+use crate::cost::collective::{
+    CostModel, collective_seconds, participating_axes, sliced, volume_side,
+};
 use crate::layouts::local_shape;
 use crate::reshard::part::{Grouped, MOST_STATES, Part};
 use crate::reshard::relaxed::{self, AxisClasses};
+use crate::reshard::steps;
 use crate::solver::weight::Weight;
 
 /// A sharding's number in its space.
@@ -132,14 +124,14 @@ impl ShardingSpace {
         &self.edges[state]
     }
 
-    /// Adds what a `ReduceScatter` makes of `from`. There are so many arrangements of many axes
-    /// that it takes less to look for those among the states.
-    fn scatters(&self, from: &Sharding, targets: &mut Targets) {
-        if from.unreduced.axes().len() <= MOST_ARRANGED {
-            return arranged(from, targets);
+    /// How many steps a person would count for one from `from`.
+    pub(crate) fn steps_written(&self, from: State, edge: &ReshardEdge) -> usize {
+        let slices = slices_in(&edge.kind, self.sharding(from), self.sharding(edge.to));
+        match edge.kind {
+            CollectiveKind::Unreduce => 100,
+            _ if slices > 0 => slices + 2,
+            _ => 1,
         }
-        let scattered = self.states.iter().filter(|to| is_scattered(from, to));
-        targets.extend(scattered.map(|to| (CollectiveKind::ReduceScatter, to.clone())));
     }
 
     /// All shardings in order.
@@ -150,18 +142,24 @@ impl ShardingSpace {
     fn edges_from(&self, pricing: &Pricing<'_>, state: State, alike: &[State]) -> Vec<ReshardEdge> {
         let from = self.sharding(state);
         let mut targets = Vec::new();
-        slices(pricing, from, &mut targets);
-        reduces(from, &mut targets);
+        let mesh = &pricing.program.mesh;
+        let free: Vec<AxisRef> =
+            mesh.splitting().map(AxisRef::whole).filter(|&axis| !from.uses(axis)).collect();
+        steps::slices(from, &free, &mut targets);
+        steps::reduces(from, &mut targets);
         if self.classes.is_some() {
             relaxed::gathers(from, &mut targets);
             relaxed::scatters(from, &mut targets);
             relaxed::exchanges(from, &mut targets);
         } else {
-            gathers(from, &mut targets);
-            self.scatters(from, &mut targets);
-            moves(pricing, from, &mut targets);
+            let axes = mesh.splitting().count();
+            steps::gathers(from, &mut targets);
+            steps::scatters(from, &free, axes, &self.states, &mut targets);
+            steps::exchanges(from, &free, axes, &mut targets);
         }
-        unreduces(pricing, from, &mut targets);
+        if pricing.shape.partial == Some(Reduction::Sum) {
+            steps::unreduces(from, &free, &mut targets);
+        }
         let before = pricing.bytes(from);
         let mut best: IndexMap<State, ReshardEdge, FxBuildHasher> = IndexMap::default();
         let mut offer = |to: State, kind: CollectiveKind, target: &Sharding| {
@@ -236,14 +234,22 @@ impl Pricing<'_> {
             self.program,
             kind,
             &axes,
-            self.bytes(volume_side(kind, from, to)),
+            self.bytes(&volume_side(kind, from, to)),
             self.cost_model.refinement,
         );
         let weight = self.cost_model.weight(kind, seconds, &self.program.mesh.links(&axes));
-        // Of equally long ways, one that needs no other order of blocks is taken.
+        // Of equally long ways, one that needs no other order of blocks is taken, and one without
+        // slices in a collective.
         let reorders = *kind == CollectiveKind::AllToAll && !moves_one_run(from, to);
-        if reorders { weight + Weight::step(0.0) } else { weight }
+        let slices = slices_in(kind, from, to);
+        let more = if slices > 0 { slices + 1 } else { usize::from(reorders) };
+        (0..more).fold(weight, |weight, _| weight + Weight::step(0.0))
     }
+}
+
+/// How many axes a collective slices beside those that it moves or reduces.
+fn slices_in(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> usize {
+    if kind.is_free() { 0 } else { sliced(kind, from, to).count() }
 }
 
 /// Whether one dimension loses a run of axes, and another one gets them in their order.
@@ -319,158 +325,4 @@ fn is_of_shape(program: &Program, shape: &ValueShape, sharding: &Sharding) -> bo
     shape.sizes.iter().zip(&sharding.dims).all(divides)
         && (!is_partial || shape.partial == Some(sharding.unreduced.kind()))
         && !sharding.axes().any(|axis| Some(axis.axis()) == shape.staged_over)
-}
-
-/// Unreduced axes of which all arrangements are enumerated.
-const MOST_ARRANGED: usize = 4;
-
-/// Whether one sharding is another one with some of its unreduced axes appended to dimensions.
-fn is_scattered(from: &Sharding, to: &Sharding) -> bool {
-    let appended = |(before, after): (&AxisList, &AxisList)| {
-        let more = after.strip_prefix(before.as_slice());
-        more.is_some_and(|more| more.iter().all(|axis| from.unreduced.axes().contains(axis)))
-    };
-    let left = to.unreduced.axes();
-    left.len() < from.unreduced.axes().len()
-        && left.iter().all(|axis| from.unreduced.axes().contains(axis))
-        && (left.is_empty() || to.unreduced.kind() == from.unreduced.kind())
-        && from.dims.iter().zip(&to.dims).all(appended)
-        && to.axes().count() == from.axes().count()
-}
-
-/// The axes of a mesh on which one AllToAll may change more than two dimensions.
-const MOST_EXCHANGED: usize = 3;
-
-type Targets = Vec<(CollectiveKind, Sharding)>;
-
-fn slices(pricing: &Pricing<'_>, from: &Sharding, targets: &mut Targets) {
-    for axis in
-        pricing.program.mesh.splitting().map(AxisRef::whole).filter(|&axis| !from.uses(axis))
-    {
-        for position in 0..from.dims.len() {
-            let mut to = from.clone();
-            to.dims[position].push(axis);
-            targets.push((CollectiveKind::Slice, to));
-        }
-    }
-}
-
-fn gathers(from: &Sharding, targets: &mut Targets) {
-    let mut partial = vec![from.clone()];
-    for position in 0..from.dims.len() {
-        for i in 0..partial.len() {
-            for keep in 0..from.dims[position].len() {
-                let mut to = partial[i].clone();
-                to.dims[position].truncate(keep);
-                partial.push(to);
-            }
-        }
-    }
-    targets.extend(partial.into_iter().skip(1).map(|to| (CollectiveKind::AllGather, to)));
-}
-
-fn reduces(from: &Sharding, targets: &mut Targets) {
-    let pending = from.unreduced.axes();
-    for reduced in 1..1_u32 << pending.len() {
-        let left = pending
-            .iter()
-            .enumerate()
-            .filter(|(i, _)| reduced >> i & 1 == 0)
-            .map(|(_, &axis)| axis);
-        let to = Sharding {
-            dims: from.dims.clone(),
-            unreduced: Unreduced::new(from.unreduced.kind(), left),
-        };
-        targets.push((CollectiveKind::AllReduce, to));
-    }
-}
-
-/// Each arrangement of unreduced axes at the ends of dimensions.
-fn arranged(from: &Sharding, targets: &mut Targets) {
-    let mut seen: IndexSet<Sharding, FxBuildHasher> = IndexSet::default();
-    seen.insert(from.clone());
-    let mut next = 0;
-    while next < seen.len() {
-        let current = seen[next].clone();
-        next += 1;
-        for &axis in current.unreduced.axes() {
-            let left = current.unreduced.axes().iter().copied().filter(|&a| a != axis);
-            let unreduced = Unreduced::new(current.unreduced.kind(), left);
-            for position in 0..from.dims.len() {
-                let mut to = Sharding { dims: current.dims.clone(), unreduced: unreduced.clone() };
-                to.dims[position].push(axis);
-                seen.insert(to);
-            }
-        }
-    }
-    targets.extend(seen.into_iter().skip(1).map(|to| (CollectiveKind::ReduceScatter, to)));
-}
-
-fn moves(pricing: &Pricing<'_>, from: &Sharding, targets: &mut Targets) {
-    if pricing.program.mesh.splitting().count() > MOST_EXCHANGED {
-        runs(from, targets);
-        return;
-    }
-    let mut stripped = vec![(from.clone(), Vec::new())];
-    for position in 0..from.dims.len() {
-        for i in 0..stripped.len() {
-            for keep in 0..from.dims[position].len() {
-                let (mut to, mut dropped): (Sharding, Vec<AxisRef>) = stripped[i].clone();
-                dropped.extend(to.dims[position].drain(keep..));
-                stripped.push((to, dropped));
-            }
-        }
-    }
-    for (left, dropped) in stripped.into_iter().skip(1) {
-        let receivers: Vec<usize> =
-            (0..from.dims.len()).filter(|&dim| left.dims[dim] == from.dims[dim]).collect();
-        append_all(left, &dropped, &receivers, targets);
-    }
-}
-
-/// Each run of trailing axes to the end of another dimension.
-fn runs(from: &Sharding, targets: &mut Targets) {
-    for (source, axes) in from.dims.iter().enumerate() {
-        for keep in 0..axes.len() {
-            for receiver in (0..from.dims.len()).filter(|&receiver| receiver != source) {
-                let mut to = from.clone();
-                let run: AxisList = to.dims[source].drain(keep..).collect();
-                to.dims[receiver].extend(run);
-                targets.push((CollectiveKind::AllToAll, to));
-            }
-        }
-    }
-}
-
-/// All shardings in which each of `axes` is appended to one of `receivers`, in every order.
-fn append_all(to: Sharding, axes: &[AxisRef], receivers: &[usize], targets: &mut Targets) {
-    if axes.is_empty() {
-        targets.push((CollectiveKind::AllToAll, to));
-        return;
-    }
-    // Dimensions are filled one after the other, so that each result is reached once.
-    for (i, &receiver) in receivers.iter().enumerate() {
-        for (place, &axis) in axes.iter().enumerate() {
-            let mut with = to.clone();
-            with.dims[receiver].push(axis);
-            let rest = [&axes[..place], &axes[place + 1..]].concat();
-            append_all(with, &rest, &receivers[i..], targets);
-        }
-    }
-}
-
-fn unreduces(pricing: &Pricing<'_>, from: &Sharding, targets: &mut Targets) {
-    if pricing.shape.partial != Some(Reduction::Sum) {
-        return;
-    }
-    let mesh = &pricing.program.mesh;
-    let free: Vec<AxisRef> =
-        mesh.splitting().map(AxisRef::whole).filter(|&axis| !from.uses(axis)).collect();
-    for taken in 1..1_u32 << free.len() {
-        let new = free.iter().enumerate().filter(|(i, _)| taken >> i & 1 == 1);
-        let pending = from.unreduced.axes().iter().chain(new.map(|(_, axis)| axis)).copied();
-        let unreduced = Unreduced::new(Reduction::Sum, pending);
-        let to = Sharding { dims: from.dims.clone(), unreduced };
-        targets.push((CollectiveKind::Unreduce, to));
-    }
 }

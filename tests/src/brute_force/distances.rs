@@ -81,12 +81,15 @@ impl Brute<'_> {
             if grown && added.len() == 1 && !from.1.contains(&added[0]) {
                 best = 0.0;
             }
-            // Dimensions drop axes from their ends, or get the axes of others appended.
+            // Dimensions drop axes from their ends, or get the axes of others appended, and axes
+            // that nothing uses, by which each device first cuts its block.
             let lost = minus_each(&from.0, &to.0);
-            let moved = sorted(lost.clone()) == sorted(minus_each(&to.0, &from.0));
+            let sliced = minus(&added, &from.1);
+            let gained = minus(&minus_each(&to.0, &from.0), &sliced);
+            let moved = sorted(lost.clone()) == sorted(gained);
             let apart = from.0.iter().zip(&to.0).all(|(a, b)| a.starts_with(b) || b.starts_with(a));
             if moved && apart && !lost.is_empty() {
-                best = best.min(self.all_to_all(&lost, held));
+                best = best.min(self.all_to_all(&lost, held / self.parts(&sliced) as f64));
             }
             let changed: Vec<usize> = (0..kept.len()).filter(|&i| !kept[i]).collect();
             if from.0.iter().zip(&to.0).all(|(a, b)| self.parts(a) == self.parts(b)) {
@@ -103,8 +106,11 @@ impl Brute<'_> {
             if from.0 == to.0 {
                 best = best.min(2.0 * self.gather(&reduced, held));
             }
-            if grown && sorted(minus(&flat(&to.0), &flat(&from.0))) == sorted(reduced.clone()) {
-                best = best.min(self.gather(&reduced, held));
+            // What else dimensions get, no one uses: each device first cuts its block by that.
+            let added = minus(&flat(&to.0), &flat(&from.0));
+            let sliced = minus(&added, &from.1);
+            if grown && sorted(minus(&added, &sliced)) == sorted(reduced.clone()) {
+                best = best.min(self.gather(&reduced, held / self.parts(&sliced) as f64));
             }
         } else if from.0 == to.0
             && from.1.iter().all(|axis| to.1.contains(axis))

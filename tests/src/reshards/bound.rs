@@ -116,16 +116,17 @@ impl Devices<'_> {
     }
 
     /// The bytes of a collective: those of a reduction are the fewest for its groups of devices,
-    /// `n - 1` blocks for `n` devices that scatter one, and twice that for all of them to have it.
+    /// `n - 1` blocks of the result for `n` devices that scatter one, which they cut first by the
+    /// axes that they slice, and twice that for all of them to have it.
     pub fn moved(&self, kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> f64 {
-        let held = self.count() as f64 * self.part(&self.block(0, from));
+        let all = |sharding| self.count() as f64 * self.part(&self.block(0, sharding));
         let reduced =
             from.unreduced.axes().iter().filter(|axis| !to.unreduced.axes().contains(axis));
         let group: u64 = reduced.map(|axis| axis.size(self.mesh)).product();
-        let scattered = held * (group - 1) as f64 / group as f64;
+        let others = (group - 1) as f64;
         match kind {
-            CollectiveKind::AllReduce => 2.0 * scattered,
-            CollectiveKind::ReduceScatter => scattered,
+            CollectiveKind::AllReduce => 2.0 * all(from) * others / group as f64,
+            CollectiveKind::ReduceScatter => all(to) * others,
             CollectiveKind::Unreduce => 0.0,
             CollectiveKind::AllGather
             | CollectiveKind::AllToAll

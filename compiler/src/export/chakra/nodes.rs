@@ -7,6 +7,7 @@ use shardwise_ir::unroll::{self, Stage, Unrolled};
 
 use super::super::devices::Devices;
 use super::super::json::{Operation, PlanJson, StepJson, TensorJson};
+use super::super::walk::collectives::{Cut, moved};
 use super::super::walk::{Result, phases, unsupported};
 use super::message::{Message, Value, attribute};
 use crate::Planned;
@@ -54,11 +55,12 @@ impl Graph {
             if step.operation.as_ref().is_some_and(|it| sends_to_neighbours(it, &step.axes)) {
                 return unsupported(&step.value, "windows of a dimension that is split");
             }
-            if comm_type(step).is_some() && !groups.contains_key(&step.axes) {
-                let all = devices.groups(&step.axes);
+            let along = communicated(step);
+            if comm_type(step).is_some() && !groups.contains_key(&along) {
+                let all = devices.groups(&along);
                 let first = next;
                 next += all.len();
-                groups.insert(step.axes.clone(), (first, all));
+                groups.insert(along, (first, all));
             }
         }
         let runs = plan.steps.iter().zip(&planned.plan.steps).map(|(json, step)| {
@@ -107,6 +109,16 @@ impl Graph {
 fn sends_to_neighbours(operation: &Operation, axes: &[String]) -> bool {
     let is_windows = matches!(operation, Operation::Windows { .. } | Operation::Overlap { .. });
     is_windows && !axes.is_empty()
+}
+
+/// The axes along which a collective communicates: not those by which devices cut their blocks.
+fn communicated(step: &StepJson) -> Vec<String> {
+    match &step.operation {
+        Some(Operation::ReduceScatter { axes, into, .. } | Operation::AllToAll { axes, into }) => {
+            moved(&step.operands[0], axes, into).0
+        }
+        _ => step.axes.clone(),
+    }
 }
 
 /// The number of a collective in Chakra's schema.
@@ -256,13 +268,16 @@ impl<'g> Writer<'g> {
     }
 
     fn collective(&mut self, step: &StepJson, kind: u64, needed: &[u64], runs: usize) -> u64 {
-        let (first, groups) = &self.graph.groups[&step.axes];
+        let along = communicated(step);
+        let (first, groups) = &self.graph.groups[&along];
+        let cut: u64 = Cut::of(step).iter().map(|cut| self.devices.ways(&cut.own)).product();
+        let bytes = self.bytes_of(&step.operands[0]) / (runs as u64 * cut);
         let own = groups.iter().position(|group| group.contains(&self.rank)).unwrap_or(0);
         let axes = self.graph.plan.mesh.iter();
-        let involved = axes.map(|axis| step.axes.contains(&axis.axis)).collect();
+        let involved = axes.map(|axis| along.contains(&axis.axis)).collect();
         let attributes = [
             ("comm_type", Value::Int64(kind)),
-            ("comm_size", Value::Int64(self.bytes_of(&step.operands[0]) / runs as u64)),
+            ("comm_size", Value::Int64(bytes)),
             ("pg_name", Value::Text((first + own).to_string())),
             ("involved_dim", Value::Bools(involved)),
         ];

@@ -4,7 +4,7 @@ use super::super::json::{Operation, StepJson};
 use super::super::python::collectives::{axes, lists_of, relabelled, tuple_of};
 use super::super::python::expression::Expressions;
 use super::super::python::layout::tuple;
-use super::super::walk::collectives::{Exchange, by_place, gathered, listed};
+use super::super::walk::collectives::{Cut, Exchange, by_place, gathered, listed, moved};
 use super::super::walk::{Result, unsupported};
 
 /// The call of a collective on an operand.
@@ -15,7 +15,7 @@ pub(super) fn collective(
     of: &str,
 ) -> Result {
     let from = &step.operands[0];
-    let of = barred(step, of);
+    let of = cut(e, step, barred(step, of));
     match operation {
         Operation::AllGather { axes: over } => Ok(all_gather(e, gathered(from, over), of)),
         Operation::AllReduce { axes: over, reduction } => {
@@ -25,9 +25,12 @@ pub(super) fn collective(
             if reduction != "sum" {
                 return unsupported(&step.value, "a ReduceScatter of maxima or minima");
             }
-            Ok(psum_scatter(e, by_place(from, over, into), of))
+            let (over, into) = moved(from, over, into);
+            Ok(psum_scatter(e, by_place(from, &over, &into), of))
         }
-        Operation::AllToAll { axes: over, .. } => Ok(exchanged(e, step, over, &of)),
+        Operation::AllToAll { axes: over, into } => {
+            Ok(exchanged(e, step, &moved(from, over, into).0, &of))
+        }
         Operation::Permute { axes: over } => {
             e.helper("relabel");
             let [held, wanted] = relabelled(step);
@@ -45,6 +48,14 @@ pub(super) fn collective(
         }
         _ => unsupported(&step.value, "this collective"),
     }
+}
+
+/// An operand without the parts that a device need not send.
+fn cut(e: &mut Expressions<'_>, step: &StepJson, of: String) -> String {
+    Cut::of(step).into_iter().fold(of, |of, Cut { place, axes, own }| {
+        e.helper("own_parts");
+        format!("own_parts({of}, {}, {}, {place})", tuple_of(&axes), tuple_of(&own))
+    })
 }
 
 /// An operand that is communicated for a second time: the compiler would merge the two, and keep

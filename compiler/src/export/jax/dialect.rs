@@ -23,6 +23,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("blocks", include_str!("helpers/blocks.py")),
     ("side_by_side", include_str!("helpers/side_by_side.py")),
     ("own_part", include_str!("helpers/own_part.py")),
+    ("own_parts", include_str!("helpers/own_parts.py")),
     ("first_only", include_str!("helpers/first_only.py")),
     ("exchange", include_str!("helpers/exchange.py")),
     ("relabel", include_str!("helpers/relabel.py")),

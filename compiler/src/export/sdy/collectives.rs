@@ -3,7 +3,7 @@
 use std::slice;
 
 use super::super::json::{Operation, StepJson};
-use super::super::walk::collectives::{Exchange, by_place, gathered, listed};
+use super::super::walk::collectives::{Cut, Exchange, by_place, gathered, listed, moved};
 use super::super::walk::{Result, unsupported};
 use super::array::{Array, tensor};
 use super::builder::list;
@@ -23,15 +23,21 @@ impl Writer<'_> {
             // The compiler would merge the two, and keep the first result.
             of = self.builder.unary("optimization_barrier", &of);
         }
+        for cut in Cut::of(step) {
+            of = self.own_parts(&of, &cut);
+        }
         match operation {
             Operation::AllGather { axes } => of = self.gathered(of, gathered(from, axes)),
             Operation::AllReduce { axes, reduction } => {
                 of = self.all_reduce(&of, axes, combined(reduction));
             }
             Operation::ReduceScatter { axes, into, reduction } => {
-                of = self.scattered(of, by_place(from, axes, into), combined(reduction));
+                let (axes, into) = moved(from, axes, into);
+                of = self.scattered(of, by_place(from, &axes, &into), combined(reduction));
             }
-            Operation::AllToAll { axes, .. } => of = self.exchanged(&of, step, axes),
+            Operation::AllToAll { axes, into } => {
+                of = self.exchanged(&of, step, &moved(from, axes, into).0);
+            }
             Operation::Permute { axes } => {
                 let pairs = self.devices.relabelled(step, axes);
                 of = self.permuted(&of, &pairs);
@@ -238,6 +244,23 @@ impl Writer<'_> {
             of.ty()
         );
         self.builder.define(&of.shape, of.dtype, &text)
+    }
+
+    /// A device's parts of a dimension along axes that cut it, not along the others.
+    fn own_parts(&mut self, of: &Array, Cut { place, axes, own }: &Cut) -> Array {
+        let ways: Vec<u64> =
+            axes.iter().map(|axis| self.devices.ways(slice::from_ref(axis))).collect();
+        let rest = of.shape[*place] / ways.iter().product::<u64>();
+        let (before, after) = (&of.shape[..*place], &of.shape[place + 1..]);
+        let mut parts =
+            self.builder.reshape(of, &[before, ways.as_slice(), &[rest], after].concat());
+        let mut length = of.shape[*place];
+        for (number, axis) in axes.iter().enumerate().filter(|(_, axis)| own.contains(axis)) {
+            let index = self.place(slice::from_ref(axis));
+            parts = self.builder.part_along(&parts, place + number, &index, 1);
+            length /= ways[number];
+        }
+        self.builder.reshape(&parts, &[before, &[length], after].concat())
     }
 
     /// A device's part of what it has complete.

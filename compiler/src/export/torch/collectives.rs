@@ -4,7 +4,7 @@ use super::super::json::{Operation, StepJson};
 use super::super::python::collectives::{lists_of, relabelled, tuple_of};
 use super::super::python::expression::Expressions;
 use super::super::python::layout::tuple;
-use super::super::walk::collectives::{Exchange, by_place, gathered, listed};
+use super::super::walk::collectives::{Cut, Exchange, by_place, gathered, listed, moved};
 use super::super::walk::{Result, unsupported};
 
 /// `"X", "Y"`: axes as arguments.
@@ -26,7 +26,7 @@ pub(super) fn collective(
     of: &str,
 ) -> Result {
     let from = &step.operands[0];
-    let of = of.to_owned();
+    let of = cut(e, step, of.to_owned());
     match operation {
         Operation::AllGather { axes } => Ok(all_gather(e, gathered(from, axes), of)),
         Operation::AllReduce { axes, reduction } => {
@@ -36,18 +36,20 @@ pub(super) fn collective(
             if reduction != "sum" {
                 return unsupported(&step.value, "a ReduceScatter of maxima or minima");
             }
-            Ok(reduce_scatter(e, by_place(from, axes, into), of))
+            let (axes, into) = moved(from, axes, into);
+            Ok(reduce_scatter(e, by_place(from, &axes, &into), of))
         }
-        Operation::AllToAll { axes, .. } => {
+        Operation::AllToAll { axes, into } => {
             let exchange = Exchange::of(step);
-            let group = group(e, axes);
+            let (axes, _) = moved(from, axes, into);
+            let group = group(e, &axes);
             if let Some(run) = exchange.run() {
                 e.helper("all_to_all");
                 return Ok(format!("all_to_all({of}, {}, {}, {group})", run.to, run.from));
             }
             e.helper("exchange");
             let [gained, lost] = [exchange.gained, exchange.lost].map(|lists| lists_of(&lists));
-            Ok(format!("exchange({of}, axes, {}, {gained}, {lost})", tuple_of(axes)))
+            Ok(format!("exchange({of}, axes, {}, {gained}, {lost})", tuple_of(&axes)))
         }
         Operation::Permute { axes } => {
             e.helper("relabel");
@@ -68,6 +70,14 @@ pub(super) fn collective(
         }
         _ => unsupported(&step.value, "this collective"),
     }
+}
+
+/// An operand without the parts that a device need not send.
+fn cut(e: &mut Expressions<'_>, step: &StepJson, of: String) -> String {
+    Cut::of(step).into_iter().fold(of, |of, Cut { place, axes, own }| {
+        e.helper("own_parts");
+        format!("own_parts({of}, axes, {}, {}, {place})", tuple_of(&axes), tuple_of(&own))
+    })
 }
 
 /// `axes, ("X", "Y"), (0, 1)`: axes and the places of the dimensions that they split, as arguments

@@ -19,6 +19,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("all_to_all", include_str!("helpers/all_to_all.py")),
     ("blocks", include_str!("helpers/blocks.py")),
     ("side_by_side", include_str!("helpers/side_by_side.py")),
+    ("own_parts", include_str!("helpers/own_parts.py")),
     ("exchange", include_str!("helpers/exchange.py")),
     ("permute", include_str!("helpers/permute.py")),
     ("relabel", include_str!("helpers/relabel.py")),

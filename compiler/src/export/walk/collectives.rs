@@ -4,6 +4,9 @@
 //! ReduceScatter of several is one call, too, because the plan prices it so: over all axes, of
 //! blocks along a first dimension, with a local transpose after or before it. A call for each
 //! dimension needs no transpose, but sends more bytes in more rounds.
+//!
+//! A ReduceScatter or AllToAll with slices in it is a local cut and that collective over the other
+//! axes: [`Cut`].
 
 use super::super::json::{Operation, StepJson, TensorJson};
 
@@ -61,9 +64,53 @@ pub(in crate::export) fn listed(of: Vec<(usize, Vec<String>)>) -> (Vec<String>, 
     pairs.unzip()
 }
 
-/// What an AllToAll does to each dimension.
+/// A dimension of which a device keeps its own parts along axes that a ReduceScatter or AllToAll
+/// appends without moving or reducing them.
+pub(in crate::export) struct Cut {
+    /// The place of the dimension.
+    pub place: usize,
+    /// All axes that the dimension gets appended.
+    pub axes: Vec<String>,
+    /// Those of them that cut it.
+    pub own: Vec<String>,
+}
+
+impl Cut {
+    /// What a collective cuts before it communicates.
+    pub(in crate::export) fn of(step: &StepJson) -> Vec<Self> {
+        let (Some(Operation::ReduceScatter { axes, into, .. })
+        | Some(Operation::AllToAll { axes, into })) = &step.operation
+        else {
+            return Vec::new();
+        };
+        let from = &step.operands[0];
+        let cuts = by_place(from, axes, into).into_iter().map(|(place, axes)| {
+            let own = axes.iter().filter(|axis| !uses(from, axis)).cloned().collect();
+            Self { place, axes, own }
+        });
+        cuts.filter(|cut: &Self| !cut.own.is_empty()).collect()
+    }
+}
+
+/// Whether a value is split or pending over an axis.
+fn uses(of: &TensorJson, axis: &String) -> bool {
+    of.unreduced.contains(axis) || of.dims.iter().any(|dim| dim.axes.contains(axis))
+}
+
+/// Of the axes of a ReduceScatter or AllToAll and the dimensions that get them, those over which
+/// devices communicate.
+pub(in crate::export) fn moved(
+    from: &TensorJson,
+    axes: &[String],
+    into: &[String],
+) -> (Vec<String>, Vec<String>) {
+    let pairs = axes.iter().zip(into).filter(|(axis, _)| uses(from, axis));
+    pairs.map(|(axis, dim)| (axis.clone(), dim.clone())).unzip()
+}
+
+/// What an AllToAll does to each dimension of what is left after its cuts.
 pub(in crate::export) struct Exchange {
-    /// The axes that each dimension gets appended.
+    /// The axes that each dimension gets appended; not those that it is cut by.
     pub gained: Vec<Vec<String>>,
     /// The axes that each drops.
     pub lost: Vec<Vec<String>>,
@@ -86,7 +133,9 @@ impl Exchange {
             .collect()
         };
         let (from, to) = (&step.operands[0], &step.result);
-        Self { gained: minus(to, from), lost: minus(from, to) }
+        let mut gained = minus(to, from);
+        gained.iter_mut().for_each(|axes| axes.retain(|axis| uses(from, axis)));
+        Self { gained, lost: minus(from, to) }
     }
 
     /// The run, if nothing else moves.

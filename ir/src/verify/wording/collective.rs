@@ -34,14 +34,16 @@ impl CollectiveFault {
             Self::NotASum => "only a sum can be left pending by zeros".to_owned(),
             Self::NothingReduced => "it reduces unreduced axes, and none is removed".to_owned(),
             Self::DimsChange => "it leaves the dimensions as they are".to_owned(),
-            Self::ScattersOthers => "a scatter appends exactly the axes that it reduces".to_owned(),
+            Self::ScattersOthers => {
+                "a scatter appends every axis that it reduces to a dimension".to_owned()
+            }
             Self::NotOneAxis => "a slice appends one axis".to_owned(),
             Self::AxisInUse(axis) => {
                 format!("it takes an axis that is free, and `{}` is in use", name(axis))
             }
             Self::NotAMove => {
-                "an AllToAll moves trailing axes of dimensions to the ends of others, and no \
-                    dimension both gives and receives axes"
+                "an AllToAll moves trailing axes of dimensions to the ends of others, where it \
+                    may append free axes, too, and no dimension both gives and receives axes"
                     .to_owned()
             }
             Self::LocalSizeChanges(position) => {

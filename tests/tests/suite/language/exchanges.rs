@@ -16,6 +16,14 @@ fn programs() -> Vec<(String, String)> {
     found
 }
 
+/// The programs in which slices in a collective pay.
+fn programs_with_slices() -> Vec<(String, String)> {
+    let mut found = files("tests/programs/operations", ".shard");
+    found.retain(|(name, _)| name.starts_with("slices-"));
+    assert_eq!(found.len(), 2, "there are programs");
+    found
+}
+
 /// The cheapest plan, whatever the memory.
 fn planned(source: &str) -> shardwise::Planned {
     let options = Options { memory: Some(f64::INFINITY), ..Options::default() };
@@ -81,14 +89,18 @@ fn words_after_arrows_are_dimensions() {
     assert!(plan.contains("B[I, X_Y, L_X] = AllToAll_{Y->X,X->L}(A[I_YX, X, L])"), "{plan}");
 }
 
+fn is_exchange(statement: &str) -> bool {
+    statement.contains("AllToAll") || statement.contains("ReduceScatter_{XY")
+}
+
 #[test]
 fn every_fault_in_an_exchange_is_detected() {
-    for (name, source) in programs() {
+    for (name, source) in programs().into_iter().chain(programs_with_slices()) {
         let checked = shardwise::check(&name, &source, &Options::default());
         let program = checked.program.unwrap_or_else(|| panic!("{}", checked.findings));
         let mut detected = 0;
         let mutants = mutants(&planned(&source).plan).into_iter();
-        for mutant in mutants.filter(|mutant| mutant.what.contains("AllToAll")) {
+        for mutant in mutants.filter(|mutant| is_exchange(&mutant.what)) {
             let explicit = Options { explicit: true, ..Options::default() };
             let text = mutant.plan.to_string();
             let refused = shardwise::check(&name, &text, &explicit).findings.has_errors();
@@ -107,7 +119,103 @@ fn every_fault_in_an_exchange_is_detected() {
 #[test]
 fn the_page_names_the_programs() {
     let page = read("compiler/docs/reshards.md");
-    for (name, _) in programs() {
+    for (name, _) in programs().into_iter().chain(programs_with_slices()) {
         assert!(page.contains(&format!("tests/programs/operations/{name}.shard")), "{name}");
     }
+}
+
+/// A reshard that one collective with slices in it does, and its bytes on a device as a part of the
+/// operand's block.
+const SLICES: [(&str, &str, &str, &str, f64); 5] = [
+    ("X=2, Y=2", "[I_X, J, K]", "AllToAll_{XY,J}", "[I, J_XY, K]", 0.5),
+    ("X=2, Y=2, Z=2", "[I_X, J, K]", "AllToAll_{XYZ,J}", "[I, J_XYZ, K]", 0.25),
+    ("X=2, Y=2, Z=2", "[I_XY, J, K]", "AllToAll_{YZX,J}", "[I, J_YZX, K]", 0.5),
+    ("X=2, Y=2", "[I, J, K] {U_X}", "ReduceScatter_{XY,J}", "[I, J_XY, K]", 0.5),
+    ("X=2, Y=2, Z=2", "[I_Z, J, K] {U_X}", "ReduceScatter_{XY,I}", "[I_ZXY, J, K]", 0.5),
+];
+
+/// A program of one reshard, with the collective written out or not.
+fn sliced(mesh: &str, from: &str, statement: &str, to: &str) -> String {
+    format!(
+        "hardware gb200-nvl72\nmesh {mesh}\ndim I=1024, J=1024, K=1024\n\
+         input A{from}\n{statement}output A{to}\n"
+    )
+}
+
+#[test]
+fn collectives_with_slices_send_only_what_is_left_after_them() {
+    for (mesh, from, written, to, part) in SLICES {
+        let line = format!("A{to} = {written}(A{from})");
+        let plan = planned(&sliced(mesh, from, &format!("{line}\n"), to));
+        assert!(plan.to_string().contains(&line), "{plan}");
+        let report = &plan.report.steps[0];
+
+        let block = 1.0 / f64::from(1 << from.matches(['X', 'Y', 'Z']).count());
+        let pending = if from.contains('U') { 2.0 } else { 1.0 };
+        let whole = 2.0 * f64::powi(1024.0, 3) * block * pending;
+        assert!(close(report.bytes, part * whole), "{from} to {to}: {}", report.bytes);
+        let moved = 1 + usize::from(from.contains("_XY"));
+        assert_eq!(report.axes.len(), moved, "{from} to {to}");
+    }
+}
+
+#[test]
+fn slices_in_collectives_are_planned_and_read_again() {
+    for (mesh, from, written, to, _) in SLICES {
+        let source = sliced(mesh, from, "", to);
+        let plan = planned(&source);
+        let line = format!("A{to} = {written}(A{from})");
+        let is_sliced = plan.to_string().contains(&line);
+        // Through a switch, an exchange over one more axis sends more of the same bytes.
+        let written_out = planned(&sliced(mesh, from, &format!("{line}\n"), to));
+        let (found, one) = (plan.report.serial_s, written_out.report.serial_s);
+        assert!(found <= one * 1.0001, "{plan}");
+        assert!(is_sliced, "{plan}");
+        let text = plan.to_string();
+        let explicit = Options { explicit: true, ..Options::default() };
+        let again = shardwise::plan("exchange", &text, &explicit).expect("a plan is a program");
+        let steps = |text: &str| -> Vec<String> {
+            let lines = text.lines().filter(|line| line.starts_with("A["));
+            lines.map(|line| line.split("  #").next().unwrap_or(line).trim().to_owned()).collect()
+        };
+        assert_eq!(steps(&again.to_string()), steps(&text));
+        let checked = shardwise::check("exchange", &source, &Options::default());
+        let program = checked.program.unwrap_or_else(|| panic!("{}", checked.findings));
+        for plan in [&plan.plan, &written_out.plan] {
+            let setup = Setup { seed: 1, samples: false, ..Setup::default() };
+            let verdict = execute(&program, plan, &setup).expect("it can be executed");
+            assert!(verdict.mismatch.is_none(), "{from} to {to}");
+        }
+    }
+}
+
+#[test]
+fn slices_in_collectives_take_axes_that_nothing_uses() {
+    for (from, written, to) in [
+        // Nothing moves: these are Slices.
+        ("[I, J, K]", "AllToAll", "[I, J_XY, K]"),
+        ("[I, J, K] {U_X}", "ReduceScatter", "[I, J_Y, K]"),
+        // Y is in use.
+        ("[I_X, J_Y, K]", "AllToAll", "[I, J_Y, K_XY]"),
+        ("[I_Y, J, K] {U_X}", "ReduceScatter", "[I_Y, J_XY, K]"),
+        // The dimension that X leaves gets no axis.
+        ("[I_X, J, K]", "AllToAll", "[I_Y, J_X, K]"),
+    ] {
+        let source = format!("{HEAD}\ninput A{from}\nB{to} = {written}(A)\noutput B{to}\n");
+        let found = shardwise::check("exchange", &source, &Options::default()).findings;
+        assert!(found.has_errors(), "{source}");
+    }
+}
+
+/// The last blocks of padded dimensions are shorter or empty.
+#[test]
+fn slices_in_collectives_of_padded_dimensions_are_right() {
+    let source = "hardware gb200-nvl72\nmesh X=2, Y=2\ndim I=5 pad, J=5 pad\n\
+                  input A[I_X, J], S[I, J] {U_X}\nB[I, J_XY] = AllToAll_{XY,J}(A)\n\
+                  T[I_YX, J] = ReduceScatter_{YX,I}(S)\noutput B[I, J_XY], T[I_YX, J]\n";
+    let checked = shardwise::check("exchange", source, &Options::default());
+    let program = checked.program.unwrap_or_else(|| panic!("{}", checked.findings));
+    let setup = Setup { seed: 1, samples: false, ..Setup::default() };
+    let verdict = execute(&program, &planned(source).plan, &setup).expect("it can be executed");
+    assert!(verdict.mismatch.is_none(), "{verdict:?}");
 }
