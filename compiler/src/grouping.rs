@@ -5,9 +5,9 @@
 //! ([`shardwise_passes::regroup`]) are planned, those with the shortest estimated time first, if
 //! enough of the plan's time is at stake: the share of the site's own time that the estimate says
 //! is saved, and all collectives on its values. In longer programs they are planned near the site
-//! first ([`shardwise_passes::Rival`]). A grouping is taken if its plan is at least 2% cheaper. What a plan claims of
-//! its optimality holds for the order that it has. The textbook's plan stays that of the program
-//! as written.
+//! first ([`shardwise_passes::Rival`]). A grouping is taken if its plan is at least 2% cheaper.
+//! What a plan claims of its optimality holds for the order that it has. The textbook's plan stays
+//! that of the program as written.
 //!
 //! The results are the same numbers but for rounding, and the plan says what changed.
 

@@ -12,9 +12,9 @@
 //!   the 8 as 2 and 4.
 //!
 //! A plan with parts is taken if it is at least 2% cheaper. In longer programs it is planned near
-//! the values that the parts could split first ([`shardwise_passes::Rival`]): others keep their layouts, and only if
-//! that gains as much, everything is planned. The bound that is claimed is that of all spaces that
-//! were searched to the end.
+//! the values that the parts could split first ([`shardwise_passes::Rival`]): others keep their
+//! layouts, and only if that gains as much, everything is planned. The bound that is claimed is
+//! that of all spaces that were searched to the end.
 //!
 //! Alternatives: *all factors of all axes at once* would contain every plan found here, but the
 //! number of shardings grows with the power of the number of axes, and most programs do not use one

@@ -10,6 +10,7 @@
 //! bounds of open candidates are in this unit, *rank*, which is seconds where there is one batch.
 
 mod answer;
+mod order;
 
 use std::time::Instant;
 
@@ -26,9 +27,6 @@ use super::{Progress, Refused, Report, Request, Space, Tuned};
 use crate::Planned;
 use crate::display::units;
 use crate::options::{Effort, Options};
-
-/// Candidates that a round expands.
-const ROUND: usize = 4;
 
 /// Spaces of so many candidates are planned with all effort.
 const FEW_CANDIDATES: usize = 64;
@@ -255,35 +253,6 @@ impl<'a, 's> Search<'a, 's> {
         last.map_or(f64::INFINITY, |last| last.rank() * (1.0 - self.request.within.max(ROUNDING)))
     }
 
-    /// What makes a plan of a candidate worth anything: it takes less than the last of the best,
-    /// and than the plan that the candidate has.
-    fn goal(&self, &Open { candidate, bound, stage }: &Open) -> Goal {
-        let own = self.found.iter().find(|(number, _)| *number == candidate);
-        let own_s = own.map_or(f64::INFINITY, |(_, strategy)| strategy.objective_s);
-        let below_s = own_s.min(self.seconds(candidate, self.limit()));
-        let unlimited_s = (stage != Stage::Unlimited).then(|| self.seconds(candidate, bound));
-        Goal { below_s, unlimited_s, rival: None }
-    }
-
-    /// Takes the candidates with the least bounds, and as many of those that have a low bound and
-    /// need little memory, so that there is a solution early: first those whose plan without a
-    /// limit is too large.
-    fn next_round(&mut self) -> Vec<Open> {
-        self.open.sort_by(|a, b| a.bound.total_cmp(&b.bound).then(a.candidate.cmp(&b.candidate)));
-        let promise: Vec<f64> = self.open.iter().map(|open| self.promise(open)).collect();
-        let mut promising: Vec<usize> = (0..self.open.len()).collect();
-        let is_new = |i: usize| self.open[i].stage == Stage::Unlimited;
-        promising.sort_by(|&a, &b| {
-            let by_promise = promise[a].total_cmp(&promise[b]).then(a.cmp(&b));
-            is_new(a).cmp(&is_new(b)).then(by_promise)
-        });
-        let mut chosen: IndexSet<usize> = promising.into_iter().take(ROUND / 2).collect();
-        chosen.extend(0..self.open.len());
-        let mut chosen: Vec<usize> = chosen.into_iter().take(ROUND).collect();
-        chosen.sort_unstable_by(|a, b| b.cmp(a));
-        chosen.into_iter().map(|i| self.open.remove(i)).collect()
-    }
-
     fn close(&mut self, open: Open, outcome: Outcome) {
         match outcome {
             Outcome::Planned(planned) => self.keep(open, planned),
@@ -311,14 +280,12 @@ impl<'a, 's> Search<'a, 's> {
     fn not_below(&mut self, open: Open, bound_s: f64) {
         let bound = self.rank(open.candidate, bound_s).max(open.bound);
         self.note_bound(open.candidate, bound);
-        match self.found.iter_mut().find(|(number, _)| *number == open.candidate) {
-            Some((_, known)) => {
-                known.lower_bound_s = known.lower_bound_s.max(bound_s).min(known.objective_s);
-            }
-            None => {
-                self.space.cut += 1;
-                self.least_cut = self.least_cut.min(bound);
-            }
+        let found = self.found.iter_mut().find(|(number, _)| *number == open.candidate);
+        if let Some((_, known)) = found {
+            known.lower_bound_s = known.lower_bound_s.max(bound_s).min(known.objective_s);
+        } else {
+            self.space.cut += 1;
+            self.least_cut = self.least_cut.min(bound);
         }
     }
 
@@ -355,13 +322,6 @@ impl<'a, 's> Search<'a, 's> {
                 known.lower_bound_s = lower_bound_s.min(known.objective_s);
             }
         }
-    }
-
-    /// The bound, more where even the least memory is a large part of the capacity.
-    fn promise(&self, open: &Open) -> f64 {
-        let floor = self.floors[&group(&self.candidates[open.candidate])].as_ref();
-        let bytes = floor.map_or(0.0, |floor| floor.peak_bytes);
-        open.bound * (1.0 + self.leaves.capacity.map_or(0.0, |capacity| bytes / capacity))
     }
 
     fn is_found(&self, candidate: usize) -> bool {

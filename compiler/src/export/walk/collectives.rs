@@ -78,8 +78,8 @@ pub(in crate::export) struct Cut {
 impl Cut {
     /// What a collective cuts before it communicates.
     pub(in crate::export) fn of(step: &StepJson) -> Vec<Self> {
-        let (Some(Operation::ReduceScatter { axes, into, .. })
-        | Some(Operation::AllToAll { axes, into })) = &step.operation
+        let Some(Operation::ReduceScatter { axes, into, .. } | Operation::AllToAll { axes, into }) =
+            &step.operation
         else {
             return Vec::new();
         };
@@ -134,7 +134,9 @@ impl Exchange {
         };
         let (from, to) = (&step.operands[0], &step.result);
         let mut gained = minus(to, from);
-        gained.iter_mut().for_each(|axes| axes.retain(|axis| uses(from, axis)));
+        for axes in &mut gained {
+            axes.retain(|axis| uses(from, axis));
+        }
         Self { gained, lost: minus(from, to) }
     }
 
