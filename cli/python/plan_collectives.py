@@ -80,6 +80,13 @@ class Planned:
             split = {axis for dim in step["operands"][0]["dims"] for axis in dim["axes"]}
             axes = [axis for axis in axes if axis in split]
             elements *= self.parts(axes)
+        if kind in ("all_to_all", "reduce_scatter"):
+            # Those that the operand does not have are sliced of it first.
+            operand = step["operands"][0]
+            had = {axis for dim in operand["dims"] for axis in dim["axes"]}
+            had.update(operand.get("unreduced", []))
+            elements //= self.parts([axis for axis in axes if axis not in had])
+            axes = [axis for axis in axes if axis in had]
         if self.parts(axes) == 1:
             return []
         return [Collective(kind, self.groups(axes), elements, None, times)]

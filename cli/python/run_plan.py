@@ -308,9 +308,15 @@ class Plan:
             for part in lists:
                 while part and part[-1] in axes:
                     part.pop()
-        if kind in ("all_reduce", "reduce_scatter"):
+        if kind == "all_reduce":
             assert set(axes) <= set(pending), f"{tensor.value}: {axes} are not pending"
+        if kind == "reduce_scatter":
+            assert set(axes) & set(pending), f"{tensor.value}: none of {axes} is pending"
+        if kind in ("all_reduce", "reduce_scatter"):
             pending = [axis for axis in pending if axis not in axes]
+        if kind in ("all_to_all", "reduce_scatter"):
+            sliced = set(axes) - {*tensor.unreduced, *sum(map(list, tensor.axes), [])}
+            assert sliced < set(axes), f"{tensor.value}: only slices in {axes}"
         if kind == "unreduce":
             assert not set(axes) & {*pending, *sum(lists, [])}, f"{tensor.value}: {axes} are used"
             pending = [axis for axis in self.sizes if axis in {*pending, *axes}]

@@ -3,7 +3,7 @@
 use indexmap::IndexSet;
 use shardwise_passes::Goal;
 
-use super::{Open, Search, group};
+use super::{Open, ROUNDING, Search, group};
 use crate::tune::leaf::Stage;
 
 /// Candidates that a round expands.
@@ -15,23 +15,23 @@ impl Search<'_, '_> {
     pub(super) fn goal(&self, &Open { candidate, bound, stage }: &Open) -> Goal {
         let own = self.found.iter().find(|(number, _)| *number == candidate);
         let own_s = own.map_or(f64::INFINITY, |(_, strategy)| strategy.objective_s);
-        let below_s = own_s.min(self.seconds(candidate, self.limit()));
-        let unlimited_s = (stage != Stage::Unlimited).then(|| self.seconds(candidate, bound));
+        // Of equally fast ones, the schedule decides: they are wanted, too.
+        let limit = self.limit() * (1.0 + 3.0 * ROUNDING);
+        let below_s = own_s.min(self.seconds(candidate, limit));
+        // A refusal says what the smallest plan needs, for which that without a limit is searched.
+        let is_known = stage != Stage::Unlimited && below_s.is_finite();
+        let unlimited_s = is_known.then(|| self.seconds(candidate, bound));
         Goal { below_s, unlimited_s, rival: None }
     }
 
     /// Takes the candidates with the least bounds, and as many of those that have a low bound and
-    /// need little memory, so that there is a solution early: one of them whose plan without a
-    /// limit is known to be too large.
+    /// need little memory, so that there is a solution early.
     pub(super) fn next_round(&mut self) -> Vec<Open> {
         self.open.sort_by(|a, b| a.bound.total_cmp(&b.bound).then(a.candidate.cmp(&b.candidate)));
         let promise: Vec<f64> = self.open.iter().map(|open| self.promise(open)).collect();
         let mut promising: Vec<usize> = (0..self.open.len()).collect();
         promising.sort_by(|&a, &b| promise[a].total_cmp(&promise[b]).then(a.cmp(&b)));
-        let is_too_large = |&i: &usize| self.open[i].stage != Stage::Unlimited;
-        let too_large = promising.iter().copied().find(is_too_large);
-        let mut chosen: IndexSet<usize> = too_large.into_iter().collect();
-        chosen.extend(promising.into_iter().take(ROUND / 2 - chosen.len()));
+        let mut chosen: IndexSet<usize> = promising.into_iter().take(ROUND / 2).collect();
         chosen.extend(0..self.open.len());
         let mut chosen: Vec<usize> = chosen.into_iter().take(ROUND).collect();
         chosen.sort_unstable_by(|a, b| b.cmp(a));
