@@ -249,7 +249,9 @@ def ratio(a, b):
 
 
 def shown(number):
-    return "∞" if number == math.inf else f"{number:.2f}"
+    if number == math.inf:
+        return "∞"
+    return f"{number:.2f}" if number < 1e4 else f"{number:.2e}"
 
 
 def ratios(row):
