@@ -13,7 +13,8 @@ use super::devices::{Blocks, Devices, Extent};
 
 impl Devices {
     /// The blocks of all devices after a collective from one sharding to the other that slices
-    /// the axes which only the second uses; `None` if some device's block has a gap.
+    /// the axes which only the second uses; `None` if some device's block has a gap, or cannot be
+    /// cut like this.
     pub(super) fn slice_and_move(
         &self,
         blocks: &Blocks,
@@ -50,15 +51,23 @@ impl Devices {
             }
             block
         };
-        let rests = blocks.iter().enumerate().map(rest).collect();
+        let rests: Blocks = blocks.iter().enumerate().map(rest).collect();
+        let is_rest = |(device, block): (usize, &ArrayD<f64>)| {
+            block.shape() == self.shape(&rest_extents, from, device)
+        };
+        if !rests.iter().enumerate().all(is_rest) {
+            return None;
+        }
         let moved = self.move_blocks(&rests, &rest_extents, from, &rest_to)?;
         let own_length = |(device, mut block): (usize, ArrayD<f64>)| {
             for (dim, length) in self.shape(extents, to, device).into_iter().enumerate() {
-                block.slice_axis_inplace(Axis(dim), Slice::from(..length));
+                let is_long_enough = length <= block.len_of(Axis(dim));
+                is_long_enough
+                    .then(|| block.slice_axis_inplace(Axis(dim), Slice::from(..length)))?;
             }
-            block
+            Some(block)
         };
-        Some(moved.into_iter().enumerate().map(own_length).collect())
+        moved.into_iter().enumerate().map(own_length).collect()
     }
 
     /// The parts of a block that are a device's own along each of `axes` that `from` does not use;
