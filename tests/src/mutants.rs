@@ -3,7 +3,9 @@
 //! One mutant for every collective dropped (its users left without it, or pointed to what it
 //! started from), every collective called by another name, every axis that a collective or a
 //! sharding names replaced by every other or taken away, every receiving dimension replaced, every
-//! pair of axes exchanged, and every operand replaced by another value of the same shape.
+//! pair of axes exchanged, and every operand replaced by another value of the same shape. Not among
+//! them are exchanges that read what a Slice before them read: they slice themselves, which is
+//! right.
 
 use shardwise_ir::plan::{Collective, Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, OpKind};
@@ -46,7 +48,29 @@ pub fn mutants(plan: &Plan) -> Vec<Mutant> {
             }
         }
     }
+    all.retain(|mutant| !slices_itself(plan, &mutant.plan));
     all
+}
+
+/// Whether an exchange of a mutant reads what a Slice reads whose result it read before.
+fn slices_itself(plan: &Plan, mutant: &Plan) -> bool {
+    let is = |step: &Step, kinds: &[CollectiveKind]| match &step.kind {
+        StepKind::Collective(of, _) => kinds.contains(&of.kind),
+        StepKind::Local(_) => false,
+    };
+    let exchanges = [CollectiveKind::AllToAll, CollectiveKind::ReduceScatter];
+    let is_slice_between = |slice: &Step, after: &Step, before: &Step| {
+        is(slice, &[CollectiveKind::Slice])
+            && before.operands == [slice.result.clone()]
+            && after.operands == slice.operands
+    };
+    mutant.steps.iter().filter(|step| is(step, &exchanges)).any(|after| {
+        let before =
+            plan.steps.iter().find(|of| of.result == after.result && of.kind == after.kind);
+        before.is_some_and(|before| {
+            plan.steps.iter().any(|slice| is_slice_between(slice, after, before))
+        })
+    })
 }
 
 /// The plan without a collective: its users read a missing materialization, or its operand. Without
