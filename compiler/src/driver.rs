@@ -22,7 +22,7 @@ use crate::grouping;
 use crate::hardware::named_file::hardware_file;
 use crate::options::{Options, Strategy};
 use crate::pass_faults;
-use crate::planned::{Origin, Planned, attention_site, budget, claim};
+use crate::planned::{NoPlan, Origin, Planned, attention_site, budget, claim};
 use crate::split_axes;
 
 /// A program that was read, with its diagnostics.
@@ -175,31 +175,21 @@ fn line_at(source: &str, span: Span) -> &str {
 pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Findings> {
     let timed = options.started();
     let again = |other: &Options, goal: Option<Goal>| {
-        (!other.is_due()).then(|| plan_with(name, source, other, goal).ok())?
+        if other.is_due() {
+            Err(NoPlan::NotBelow(None))
+        } else {
+            plan_with(name, source, other, goal)
+        }
     };
-    let written = plan_with(name, source, &timed, None).map_err(NoPlan::into_findings)?;
+    let written = match plan_with(name, source, &timed, None) {
+        Ok(written) => written,
+        Err(NoPlan::Refused(findings)) => return Err(findings),
+        Err(NoPlan::NotBelow(_)) => unreachable!("without a goal every plan is wanted"),
+    };
     let sites = || read(name, source, options, Pass::Resolve).program;
     let best = split_axes::best(grouping::best(written, sites, again), again);
     let Options { parts, grouping, .. } = best.options.clone();
     Ok(Planned { options: Options { parts, grouping, ..options.clone() }, ..best })
-}
-
-/// Why there is no plan.
-#[derive(Debug)]
-pub(crate) enum NoPlan {
-    /// The program has errors, or does not fit.
-    Findings(Findings),
-    /// None that was found reaches the goal; no plan takes less than these seconds.
-    NotBelow(f64),
-}
-
-impl NoPlan {
-    fn into_findings(self) -> Findings {
-        match self {
-            Self::Findings(findings) => findings,
-            Self::NotBelow(_) => Findings::default(),
-        }
-    }
 }
 
 /// The plan of a program as the options say, without other orders or parts, if it reaches the goal.
@@ -222,21 +212,18 @@ fn plan_with(
 ) -> Result<Planned, NoPlan> {
     let checked = check(name, source, options);
     let Some(program) = checked.program else {
-        return Err(NoPlan::Findings(checked.findings));
+        return Err(NoPlan::Refused(checked.findings));
     };
     let refuse = |diags: Vec<Diag>| Findings::new(diags, name, source);
     let attention = attention_site::sites(&program);
     let capacity_bytes = options.capacity(&program);
     let request = Request { goal: goal.map(Arc::new), ..request(&program, options) };
-    let made = made_to_fit(program, options, request).map_err(|unmade| match unmade {
-        Unmade::Refused(diags) => NoPlan::Findings(refuse(diags)),
-        Unmade::NotBelow(lower_bound_s) => NoPlan::NotBelow(lower_bound_s),
-    });
+    let made = made_to_fit(program, options, request).map_err(|none| none.map(refuse));
     let (plan, reports, origin) = made?;
     let Reports { plan: mut report, mut textbook, rules_fail } = reports;
     let broken = budget::broken(&plan, &report);
     if !broken.is_empty() {
-        return Err(NoPlan::Findings(refuse(broken)));
+        return Err(NoPlan::Refused(refuse(broken)));
     }
     let mut warnings: Vec<Diag> =
         checked.findings.reports.into_iter().map(|report| report.diag).collect();
@@ -339,16 +326,13 @@ fn planned<'p>(
 /// A plan with its costs and its claim of optimality.
 type Made = (ExpandedPlan<'static>, Reports, Origin);
 
-/// Why there is no plan of a program without errors.
-enum Unmade {
-    Refused(Vec<Diag>),
-    /// None that was found reaches the goal; no plan takes less than these seconds.
-    NotBelow(f64),
-}
-
 /// The plan of a program; where it does not fit into memory, that of the program without what
 /// frameworks keep where memory allows.
-fn made_to_fit(program: Analyzed, options: &Options, request: Request) -> Result<Made, Unmade> {
+fn made_to_fit(
+    program: Analyzed,
+    options: &Options,
+    request: Request,
+) -> Result<Made, NoPlan<Vec<Diag>>> {
     let smaller = pipeline::saving_memory(&program);
     let capacity_bytes = request.capacity;
     let kept = made(program, options, request.clone());
@@ -356,26 +340,29 @@ fn made_to_fit(program: Analyzed, options: &Options, request: Request) -> Result
         Ok((_, reports, _)) => {
             capacity_bytes.is_none_or(|capacity| reports.plan.memory.peak_bytes <= capacity)
         }
-        Err(Unmade::Refused(diags)) => diags.iter().all(|diag| diag.code != codes::budget::NO_ROOM),
+        Err(NoPlan::Refused(diags)) => diags.iter().all(|diag| diag.code != codes::budget::NO_ROOM),
         // What computes more takes no less.
-        Err(Unmade::NotBelow(lower_bound_s)) => request.is_out_of_reach(*lower_bound_s),
+        Err(NoPlan::NotBelow(lower_bound_s)) => {
+            lower_bound_s.is_none_or(|lower_bound_s| request.is_out_of_reach(lower_bound_s))
+        }
     };
     match smaller.filter(|_| !fits) {
         None => kept,
         Some(smaller) => match (kept, made(smaller.into(), options, request)) {
             (Ok(kept), Err(_)) => Ok(kept),
-            (Err(Unmade::NotBelow(kept_s)), Err(Unmade::NotBelow(again_s))) => {
-                Err(Unmade::NotBelow(kept_s.min(again_s)))
+            (Err(NoPlan::NotBelow(kept_s)), Err(NoPlan::NotBelow(again_s))) => {
+                let both = kept_s.zip(again_s);
+                Err(NoPlan::NotBelow(both.map(|(kept_s, again_s)| kept_s.min(again_s))))
             }
-            (Err(not_below @ Unmade::NotBelow(_)), Err(Unmade::Refused(_))) => Err(not_below),
+            (Err(not_below @ NoPlan::NotBelow(_)), Err(NoPlan::Refused(_))) => Err(not_below),
             (_, again) => again,
         },
     }
 }
 
-fn made(program: Analyzed, options: &Options, request: Request) -> Result<Made, Unmade> {
+fn made(program: Analyzed, options: &Options, request: Request) -> Result<Made, NoPlan<Vec<Diag>>> {
     if program.mode == Mode::Explicit {
-        let plan = verify::explicit(program.into_program()).map_err(Unmade::Refused)?;
+        let plan = verify::explicit(program.into_program()).map_err(NoPlan::Refused)?;
         let plan = ExpandedPlan::from(plan);
         let report = report(&plan, options.refinement);
         return Ok((
@@ -386,8 +373,8 @@ fn made(program: Analyzed, options: &Options, request: Request) -> Result<Made, 
     }
     let planning =
         planned(&program, options, request, Pass::Report).map_err(|fault| match fault {
-            PlanFault::NotBelow(lower_bound_s) => Unmade::NotBelow(lower_bound_s),
-            _ => Unmade::Refused(
+            PlanFault::NotBelow(lower_bound_s) => NoPlan::NotBelow(lower_bound_s),
+            _ => NoPlan::Refused(
                 pass_faults::of_plan(&program, &fault, options).into_iter().collect(),
             ),
         })?;

@@ -21,7 +21,7 @@ use shardwise_passes::regroup::{self, Candidate, Site};
 use shardwise_passes::report::StepCost;
 
 use crate::options::{Grouping, Options};
-use crate::planned::{Origin, Planned};
+use crate::planned::{NoPlan, Origin, Planned};
 use crate::split_axes::LEAST_GAIN;
 
 /// The most operations of a program that is planned again for other groupings.
@@ -48,7 +48,7 @@ const MOST_PLANS: usize = 12;
 pub(crate) fn best(
     written: Planned,
     program: impl FnOnce() -> Option<Analyzed>,
-    plan: impl Fn(&Options, Option<Goal>) -> Option<Planned>,
+    plan: impl Fn(&Options, Option<Goal>) -> Result<Planned, NoPlan>,
 ) -> Planned {
     let is_searched = matches!(written.origin, Origin::Searched(..));
     let is_open = written.options.grouping == Grouping::Cheapest;
@@ -71,7 +71,7 @@ struct Search<P> {
     left: usize,
 }
 
-impl<P: Fn(&Options, Option<Goal>) -> Option<Planned>> Search<P> {
+impl<P: Fn(&Options, Option<Goal>) -> Result<Planned, NoPlan>> Search<P> {
     /// The best of a plan, and of those with another grouping of a site.
     fn at(&mut self, planned: Planned, program: &Program, site: &Site) -> Planned {
         let most_s = planned.own_s() * (1.0 - LEAST_GAIN);
@@ -98,7 +98,7 @@ impl<P: Fn(&Options, Option<Goal>) -> Option<Planned>> Search<P> {
         goal: Option<Goal>,
     ) -> Option<Planned> {
         self.left = self.left.checked_sub(1)?;
-        (self.plan)(&Options { grouping, ..options.clone() }, goal)
+        (self.plan)(&Options { grouping, ..options.clone() }, goal).ok()
     }
 }
 

@@ -29,6 +29,25 @@ pub(crate) enum Origin {
     Searched(Box<Found>),
 }
 
+/// Why there is no plan.
+#[derive(Debug)]
+pub(crate) enum NoPlan<Faults = Findings> {
+    /// The program has errors, or does not fit.
+    Refused(Faults),
+    /// None that was found reaches the goal. No plan takes less than these seconds, if all of them
+    /// were looked at.
+    NotBelow(Option<f64>),
+}
+
+impl<Faults> NoPlan<Faults> {
+    pub(crate) fn map<Other>(self, map: impl FnOnce(Faults) -> Other) -> NoPlan<Other> {
+        match self {
+            Self::Refused(faults) => NoPlan::Refused(map(faults)),
+            Self::NotBelow(lower_bound_s) => NoPlan::NotBelow(lower_bound_s),
+        }
+    }
+}
+
 /// A plan with its costs and bounds. `Display` is its text, which is a program again;
 /// [`Planned::json`] its JSON.
 #[derive(Clone, Debug)]

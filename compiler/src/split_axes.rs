@@ -36,7 +36,7 @@ use shardwise_passes::report::StepCost;
 use shardwise_passes::{Goal, Objective, Optimality};
 
 use crate::options::{AxisParts, Options};
-use crate::planned::{Origin, Planned};
+use crate::planned::{NoPlan, Origin, Planned};
 use crate::simulate::gcd;
 
 /// The most operations of a program for which axes are split without being asked to: the searches
@@ -77,7 +77,7 @@ struct Split {
 /// the program with other options, while there is time.
 pub(crate) fn best(
     whole: Planned,
-    plan: impl Fn(&Options, Option<Goal>) -> Option<Planned>,
+    plan: impl Fn(&Options, Option<Goal>) -> Result<Planned, NoPlan>,
 ) -> Planned {
     let options = whole.options.clone();
     let is_searched = matches!(whole.origin, Origin::Searched(..));
@@ -93,17 +93,19 @@ pub(crate) fn best(
             // Of short programs all is searched, so that the bound is that of all of it.
             let share = if about.is_some() { LEAST_GAIN } else { 0.0 };
             let goal = best.goal(about.clone(), share);
-            let split = plan(&Options { parts, ..options.clone() }, goal);
-            let Some(split) = split else {
-                // In long programs the other order hardly gains what this one does not.
-                if about.is_some() {
-                    break;
+            match plan(&Options { parts, ..options.clone() }, goal) {
+                Ok(split) => {
+                    lower_bound_s = lower_bound_s.min(split.lower_bound_s());
+                    if split.own_s() < best.own_s() * (1.0 - LEAST_GAIN) {
+                        best = split;
+                    }
                 }
-                continue;
-            };
-            lower_bound_s = lower_bound_s.min(split.lower_bound_s());
-            if split.own_s() < best.own_s() * (1.0 - LEAST_GAIN) {
-                best = split;
+                Err(NoPlan::NotBelow(Some(of_parts_s))) => {
+                    lower_bound_s = lower_bound_s.min(of_parts_s);
+                }
+                // In long programs the other order hardly gains what this one does not.
+                Err(_) if about.is_some() => break,
+                Err(_) => {}
             }
         }
     }

@@ -166,8 +166,9 @@ pub enum PlanFault {
     OverCapacity(Box<Plan>),
     /// Nobody wants the plan any more.
     Cancelled,
-    /// No plan that was found reaches the goal; none takes less than these seconds.
-    NotBelow(f64),
+    /// None that was found reaches the goal. No plan takes less than these seconds, if all of them
+    /// were looked at.
+    NotBelow(Option<f64>),
 }
 
 /// The results of the planning passes: each pass adds to them for those after it.
@@ -315,7 +316,7 @@ fn assign_kernels(program: Program) -> Result<Program, RewriteFault> {
 
 fn open_layouts(program: &Analyzed, request: PlanRequest) -> Result<Planning<'_>, PlanFault> {
     if let Some(lower_bound_s) = request.search.hopeless_s(program) {
-        return Err(PlanFault::NotBelow(lower_bound_s));
+        return Err(PlanFault::NotBelow(Some(lower_bound_s)));
     }
     let tables = Tables::new(program, request.refinement);
     Ok(Planning {

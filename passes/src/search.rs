@@ -50,7 +50,7 @@ pub fn search(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result
     let interrupt = request.interrupt.with_work(request.effort.work());
     let rival = request.goal.as_ref().and_then(|goal| goal.rival.as_ref());
     if rival.is_some_and(|rival| !rival.may_be_beaten(tables, request)) {
-        return Err(Refusal::NotBelow(0.0));
+        return Err(Refusal::NotBelow(None));
     }
     let is_sum = request.objective.starts().is_empty();
     let goal = request.goal.clone().filter(|_| is_sum && tables.part.is_whole);
@@ -118,7 +118,7 @@ fn summed(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Fou
     let found = serial::search(tables, textbook, &first).map_err(Refusal::Infeasible)?;
     let lower_bound_s = least_s(tables, &found, request);
     if request.is_out_of_reach(lower_bound_s) {
-        return Err(Refusal::NotBelow(lower_bound_s));
+        return Err(Refusal::NotBelow(Some(lower_bound_s)));
     }
     match request
         .capacity
@@ -148,7 +148,7 @@ fn within(
         limit.feasible_or_tighter(memory_of(&ExpandedPlan::from(&found.plan)).peak_bytes);
     let Some((plan, seconds)) = plan else {
         if request.below_s().is_finite() {
-            return Err(Refusal::NotBelow(lower_bound_s.min(request.below_s())));
+            return Err(Refusal::NotBelow(Some(lower_bound_s.min(request.below_s()))));
         }
         let smallest = match request.effort {
             Effort::Normal | Effort::High => limit.smallest(&found.plan),

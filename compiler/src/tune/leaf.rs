@@ -9,8 +9,9 @@ use super::candidate::Candidate;
 use super::template::Template;
 use crate::Planned;
 use crate::diagnostics::Findings;
-use crate::driver::{NoPlan, plan_below};
+use crate::driver::plan_below;
 use crate::options::{AxisParts, Effort, Grouping, Options};
+use crate::planned::NoPlan;
 
 /// The part of a time limit that one run of the planner has.
 const SHARES: u32 = 24;
@@ -71,6 +72,9 @@ impl Leaves<'_, '_> {
         };
         match self.planned_below(candidate, memory, effort, Some(goal)) {
             Ok(planned) if stage != Stage::Unlimited || fits(&planned) => {
+                if planned.own_s() >= goal.below_s {
+                    return Outcome::Refused(Refusal::NotBelow(planned.lower_bound_s()));
+                }
                 let capacity_bytes = self.capacity;
                 Outcome::Planned(Box::new(Planned { capacity_bytes, ..planned }))
             }
@@ -111,8 +115,8 @@ impl Leaves<'_, '_> {
         }
         let text = self.template.text(candidate);
         plan_below(self.template.name, &text, &options, goal.cloned()).map_err(|none| match none {
-            NoPlan::Findings(findings) => refusal(&findings),
-            NoPlan::NotBelow(lower_bound_s) => Refusal::NotBelow(lower_bound_s),
+            NoPlan::Refused(findings) => refusal(&findings),
+            NoPlan::NotBelow(lower_bound_s) => Refusal::NotBelow(lower_bound_s.unwrap_or(0.0)),
         })
     }
 }

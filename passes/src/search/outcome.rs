@@ -54,8 +54,9 @@ pub enum Refusal {
     Infeasible(Infeasible),
     /// No plan that was found fits into the memory; the smallest one, and its peak in bytes.
     OverCapacity(Box<Plan>, f64),
-    /// None that was found reaches the goal; no plan takes less than these seconds.
-    NotBelow(f64),
+    /// None that was found reaches the goal. No plan takes less than these seconds, if all of them
+    /// were looked at.
+    NotBelow(Option<f64>),
 }
 
 /// How much work a search does before it ends without a proof.
