@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-KINDS = {4: "compute", 5: "send", 6: "receive", 7: "collective"}
+KINDS = {2: "load", 3: "store", 4: "compute", 5: "send", 6: "receive", 7: "collective"}
 COLLECTIVES = {0: "all_reduce", 2: "all_gather", 6: "all_to_all", 7: "reduce_scatter"}
 # The field that Chakra's own reader (`ETFeederNode`) takes each attribute from.
 FIELDS = {

@@ -30,6 +30,7 @@ use crate::display::units;
 use crate::inference::{self, Inference, Sizing};
 use crate::metrics::Metrics;
 use crate::planned::link_breakdown::{self, Nodes};
+use crate::planned::step_name::links_in_words;
 use attention::Attention;
 
 pub(crate) use table::table;
@@ -296,8 +297,9 @@ fn verdict(planned: &Planned) -> Verdict {
     let (compute_s, links_s) = (report.compute_s, report.links_s());
     let (bound, factor) = crossover::bound(compute_s, links_s);
     let busiest = report.axis_s.iter().position(|&busy| busy >= links_s).filter(|_| links_s > 0.0);
-    let axis =
+    let of_axis =
         busiest.map(|number| planned.plan.program.mesh.link_name(AxisId::new(number)).to_owned());
+    let axis = of_axis.or_else(|| (links_s > 0.0).then(|| "the host".to_owned()));
     Verdict {
         bound: name(bound),
         axis,
@@ -352,10 +354,7 @@ fn statement(planned: &Planned, step: &Step, cost: &StepCost) -> Statement {
             let (bound, factor) = roofline(&work);
             (Some(work.flops / work.bytes.max(1.0)), bound.to_owned(), factor)
         }
-        _ => {
-            let axes: Vec<&str> = program.mesh.names(&cost.axes);
-            (None, axes.join(" "), None)
-        }
+        _ => (None, links_in_words(program, cost, " "), None),
     };
     let text = print::step(&planned.plan.program, step);
     Statement {

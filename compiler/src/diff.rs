@@ -21,6 +21,7 @@ use strum::VariantArray;
 use crate::Planned;
 use crate::display::Format;
 use crate::hardware;
+use crate::planned::step_name::category;
 use crate::use_def::{UseDef, User, moves_data};
 
 pub use limits::{Limits, Quantity};
@@ -176,8 +177,10 @@ fn line(planned: &Planned, use_def: UseDef<'_>, number: usize) -> Line {
     let value = &program.values[step.result.value];
     let (what, needed_by) = match &step.kind {
         StepKind::Local(_) if cost.is_move(step) => {
-            let axes: Vec<&str> = program.mesh.names(&cost.axes);
-            (format!("Permute_{}", axes.join("")), needed_by(&planned.plan, &use_def.users(number)))
+            let what =
+                format!("{}_{}", category(step, cost), program.mesh.names(&cost.axes).concat());
+            let what = what.trim_end_matches('_').to_owned();
+            (what, needed_by(&planned.plan, &use_def.users(number)))
         }
         StepKind::Local(_) => ("compute".to_owned(), Vec::new()),
         StepKind::Collective(collective, _) => (

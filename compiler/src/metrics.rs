@@ -131,6 +131,7 @@ impl Planned {
             }
             Some(Limit::Latency) => named(["latency"; 2]),
             Some(Limit::Bubble) => named(["the bubble", "bubble"]),
+            Some(Limit::Host) => named(["the link to the host", "host link"]),
             None => named(["nothing"; 2]),
         }
     }
@@ -209,6 +210,10 @@ fn computed_again(program: &Program) -> Vec<OpId> {
         if let Some(operand) = op.operands.first() {
             forward.entry(operand.value).or_default().push(op);
         }
+    }
+    for op in program.ops.iter().filter(|op| op.host_transfer().is_some()) {
+        let sent = op.operands[0].value;
+        first.insert(op.result, *first.get(&sent).unwrap_or(&sent));
     }
     let mut again = Vec::new();
     for (id, op) in program.ops.iter_enumerated().filter(|(_, op)| op.phase == Phase::Backward) {

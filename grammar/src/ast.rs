@@ -82,9 +82,10 @@ pub enum Statement {
     Next(Definition),
     /// `checkpoint h, q`: of a block only these values and the carried ones are kept for gradients;
     /// the others are rematerialised.
-    /// `checkpoint keep products` and `checkpoint only attention` name kinds of values, too.
+    /// `checkpoint keep products` and `checkpoint only attention` name kinds of values, too, and
+    /// `checkpoint offload q` what waits in the host's memory.
     Checkpoint {
-        /// `keep` or `only`, if written.
+        /// `keep`, `only` or `offload`, if written.
         how: Option<Name>,
         /// The names.
         names: Vec<Name>,

@@ -4,6 +4,7 @@
 
 pub mod collective;
 pub mod dataflow;
+pub mod host_memory;
 pub mod nvlink_domain;
 pub mod order;
 pub mod shape;

@@ -40,7 +40,7 @@ pub use collective::{CollectiveKind, CollectiveRow, TimeModel, VolumeSide};
 pub use composite::{Composite, CompositeRow, EPSILON};
 pub use elementwise::{Function, Operand, Row};
 pub use formula::Formula;
-pub use map::{Arithmetic, Fill, MapFn, MapForm};
+pub use map::{Arithmetic, Fill, HostTransfer, MapFn, MapForm};
 pub use opaque::{Digest, Opaque};
 pub use order::{Direction, Linearity};
 pub use page::page;

@@ -28,7 +28,7 @@ mod total;
 mod types;
 pub mod verify;
 
-pub use analysis::{collective, dataflow, nvlink_domain, order, shape, sparse};
+pub use analysis::{collective, dataflow, host_memory, nvlink_domain, order, shape, sparse};
 pub use loops::{checkpoint, pipeline, unroll};
 pub use shardwise_grammar::ast::Role;
 pub use shardwise_grammar::diag::{Diag, Severity};

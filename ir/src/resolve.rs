@@ -456,6 +456,7 @@ impl<'a> Resolver<'a> {
             sparse::mark(program);
             self.diags.extend(crate::order::faults(program));
             self.diags.extend(crate::checkpoint::faults(program));
+            self.diags.extend(crate::host_memory::faults(program));
             if program.ops.iter().any(|op| op.phase == Phase::Backward) {
                 program.mark_kept();
             }

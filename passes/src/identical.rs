@@ -92,9 +92,10 @@ fn equal_values(program: &Program) -> FxHashMap<ValueId, ValueId> {
 /// Whether the result follows from the operands alone, and nothing else is asked of it.
 fn is_function(op: &Op) -> bool {
     let is_pure = match &op.kind {
-        OpKind::Map(function) => {
-            !matches!(function.form, MapForm::LoopCarried | MapForm::Last | MapForm::Total)
-        }
+        OpKind::Map(function) => !matches!(
+            function.form,
+            MapForm::LoopCarried | MapForm::Last | MapForm::Total | MapForm::Host(_)
+        ),
         OpKind::Rearrange(how) => !how.collects(),
         OpKind::Collective(_) | OpKind::Opaque(_) => false,
         _ => true,

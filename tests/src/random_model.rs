@@ -16,8 +16,16 @@ use layers::{IN_ANY_ORDER, IN_SEQUENCE};
 const HARDWARE: [&str; 7] =
     ["tpu-v5p", "tpu-v5e", "h100", "a100", "tpu-v5p rates measured", "h100 rates measured", "b200"];
 
-const CHECKPOINTS: [&str; 6] =
-    ["", "", "checkpoint\n", "checkpoint keep products\n", "checkpoint x\n", "checkpoint\n"];
+const CHECKPOINTS: [&str; 8] = [
+    "",
+    "",
+    "checkpoint\n",
+    "checkpoint keep products\n",
+    "checkpoint x\n",
+    "checkpoint\n",
+    "checkpoint offload x\n",
+    "checkpoint\ncheckpoint offload x\n",
+];
 const SPLITS: [&str; 5] =
     ["[B, T, D]", "[B_X, T, D]", "[B_X, T, D_Y]", "[B, T_Y, D]", "[B_?, T, D_?]"];
 const LOSSES: [&str; 4] = [

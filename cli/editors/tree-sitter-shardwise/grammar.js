@@ -17,6 +17,7 @@ const DIMENSION = `[${ALPHABETIC}]${LETTER}*(_+${LETTER}+)*`;
 const NAMES_TOO = [
   "input", "param", "frozen", "state", "backward", "phase", "pipeline", "repeat", "scan",
   "microbatches", "carry", "next", "checkpoint", "hold", "optimizer", "keep", "only",
+  "offload",
 ];
 
 const pattern = (text) => new RustRegex(text);
@@ -322,7 +323,7 @@ module.exports = grammar({
         "checkpoint",
         optional(
           seq(
-            optional(choice("keep", "only")),
+            optional(choice("keep", "only", "offload")),
             separated($._name, ","),
             optional($._last_comma_of_names),
           ),

@@ -100,6 +100,7 @@ fn verdict(cost: &Cost) -> String {
         Some(Limit::Hbm) => "HBM",
         Some(Limit::Latency) => "latency",
         Some(Limit::Bubble) => "bubble",
+        Some(Limit::Host) => "host",
         Some(Limit::Links(_)) | None => verdict.bound,
     };
     match &verdict.axis {

@@ -102,7 +102,11 @@ fn step_attributes(planned: &Planned, number: usize) -> String {
                 .map_or("", |of| program.mesh.axes[of.axis].name.as_str());
             ("ellipse", format!("{}_{axis}", CollectiveKind::Permute.name()))
         }
-        StepKind::Local(op) => ("box", Printer::new(program).operation_name(*op)),
+        StepKind::Local(op) => {
+            let is_sent = program.ops[*op].host_transfer().is_some();
+            let shape = if is_sent { "ellipse" } else { "box" };
+            (shape, Printer::new(program).operation_name(*op))
+        }
         StepKind::Collective(collective, _) => {
             let axes = print::axis_word(&program.mesh, &collective.axes);
             let is_critical = planned.report.schedule.critical[number];

@@ -5,6 +5,7 @@
 //! step what it does with every constant. Documents of version 1 are read too; they lack that.
 
 mod operation;
+mod pipelines;
 mod structure;
 
 use schemars::JsonSchema;
@@ -14,9 +15,7 @@ use shardwise_ir::mesh::Axis;
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{KernelPart, Phase, Program};
 use shardwise_ir::sharding::{AxisRef, Reduction};
-use shardwise_passes::pipeline_stages::Staged;
 use shardwise_passes::report::{Report, StepCost};
-use shardwise_passes::stage_report::{self, StageReport};
 
 use crate::Planned;
 use crate::metrics::Metrics;
@@ -25,6 +24,7 @@ use crate::planned::parallelism::AxisRoles;
 use shardwise_ir::print;
 
 pub use operation::{Argument, Operation};
+pub use pipelines::{PipelineJson, StageJson};
 pub use structure::{BlockJson, NodeJson, OutputJson, SizeJson, StagesJson, ValueJson, YieldJson};
 
 /// The version that is written.
@@ -128,91 +128,13 @@ pub struct CostJson {
     /// pipelines.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bubble_s: Option<f64>,
+    /// Busy seconds of the link to the host; absent where nothing is sent there.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host_s: Option<f64>,
     /// The busiest resource: a lower bound on any schedule.
     pub overlap_s: f64,
     /// The plan's own schedule.
     pub scheduled_s: f64,
-}
-
-/// A pipeline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PipelineJson {
-    /// The name of the layers.
-    pub layers: String,
-    /// The stage axis.
-    pub axis: String,
-    /// The number of stages.
-    pub stages: u64,
-    /// Layers per stage.
-    pub layers_per_stage: u64,
-    /// Chunks (runs of consecutive layers) per stage.
-    pub chunks: u64,
-    /// The dimension that is split into microbatches.
-    pub batch: String,
-    /// The number of microbatches.
-    pub microbatches: u64,
-    /// As programs write it: `gpipe`, `1f1b`, `zb-h1`, …
-    pub schedule: String,
-    /// The share of a stage's time in which it is idle.
-    pub bubble: f64,
-    /// For each stage, the largest number of microbatches in flight.
-    pub in_flight: Vec<f64>,
-    /// The makespan in seconds, collectives overlapping compute.
-    pub makespan_s: f64,
-    /// The stages one by one, where they have different numbers of layers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub by_stage: Vec<StageJson>,
-}
-
-/// A stage of a pipeline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct StageJson {
-    /// Its layers.
-    pub layers: u64,
-    /// The largest number of microbatches in flight.
-    pub in_flight: f64,
-    /// Seconds in which it computes.
-    pub busy_s: f64,
-    /// The peak of the memory of its devices, bytes.
-    pub peak_bytes: u64,
-}
-
-/// The stages of a pipeline one by one, where they have different numbers of layers.
-fn by_stage(planned: &Planned, staged: &Staged) -> Vec<StageJson> {
-    if staged.times.shares.is_empty() {
-        return Vec::new();
-    }
-    let stages = stage_report::by_stage(&planned.plan, staged).into_iter();
-    let one = |of: StageReport| StageJson {
-        layers: of.layers,
-        in_flight: of.in_flight,
-        busy_s: of.busy_s,
-        peak_bytes: of.memory.peak_bytes as u64,
-    };
-    stages.map(one).collect()
-}
-
-fn pipelines(planned: &Planned) -> Vec<PipelineJson> {
-    let program = &planned.plan.program;
-    let one = |staged: &Staged| {
-        let (block, shape) = (Some(staged.block), &staged.shape);
-        let pipeline = program.pipeline(block)?;
-        Some(PipelineJson {
-            layers: program.repeats[staged.block].name.clone(),
-            axis: program.mesh.axes[pipeline.axis].name.clone(),
-            stages: shape.stages,
-            layers_per_stage: program.layers_per_device(block),
-            chunks: shape.chunks,
-            batch: program.dims[pipeline.batch].name.clone(),
-            microbatches: shape.microbatches,
-            schedule: shape.schedule.name().to_owned(),
-            bubble: shape.bubble(&staged.times),
-            in_flight: (0..shape.stages).map(|stage| shape.in_flight(stage)).collect(),
-            makespan_s: staged.makespan_s,
-            by_stage: by_stage(planned, staged),
-        })
-    };
-    planned.report.schedule.pipelines.iter().filter_map(one).collect()
 }
 
 /// The textbook's plan in short.
@@ -231,6 +153,9 @@ pub struct MemoryJson {
     pub resident_bytes: u64,
     /// Resident bytes and the peak of live ones.
     pub peak_bytes: u64,
+    /// Bytes of a device in the memory of its host; absent where nothing is sent there.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host_bytes: Option<u64>,
     /// The capacity of the chip; `null` where it is not known.
     pub capacity_bytes: Option<u64>,
     /// What is held at the peak, by kind, largest first.
@@ -351,6 +276,7 @@ pub fn plan(planned: &Planned) -> PlanJson {
         memory: MemoryJson {
             resident_bytes: report.memory.resident_bytes.round() as u64,
             peak_bytes: report.memory.peak_bytes.round() as u64,
+            host_bytes: Some(report.memory.host_bytes.round() as u64).filter(|&bytes| bytes > 0),
             capacity_bytes: planned.capacity_bytes.map(|bytes| bytes as u64),
             held: report
                 .held
@@ -361,7 +287,7 @@ pub fn plan(planned: &Planned) -> PlanJson {
                 })
                 .collect(),
         },
-        pipelines: pipelines(planned),
+        pipelines: pipelines::of(planned),
         dims: structure::sizes(&planned.plan),
         values: structure::values(program),
         outputs: structure::outputs(&planned.plan),
@@ -392,6 +318,7 @@ fn cost(report: &Report) -> CostJson {
         comm_s: report.comm_s,
         compute_s: report.compute_s,
         bubble_s: (!report.schedule.pipelines.is_empty()).then_some(report.bubble_s),
+        host_s: Some(report.host_s).filter(|&busy| busy > 0.0),
         overlap_s: report.overlap_s,
         scheduled_s: report.schedule.makespan_s,
     }

@@ -15,6 +15,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::Planned;
 use crate::display::units;
+use crate::planned::step_name::links_in_words;
 
 /// Longer statements do not move the column of the comments.
 const COMMENT_COLUMN: usize = 48;
@@ -75,14 +76,14 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
             format!("{:>7} {:>7}  free", "", "")
         }
         _ => {
-            let axes: Vec<&str> = plan.program.mesh.names(&cost.axes);
+            let links = links_in_words(&plan.program, cost, " ");
             let mark = match (critical, report.schedule.early[number]) {
                 (true, false) => " critical",
                 (true, true) => " critical, prefetchable",
                 (false, true) => " prefetchable",
                 (false, false) => "",
             };
-            format!("{:>7} {time:>7}  {}{mark}", units::bytes(cost.bytes), axes.join(" "))
+            format!("{:>7} {time:>7}  {links}{mark}", units::bytes(cost.bytes))
         }
     }
 }

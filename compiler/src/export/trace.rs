@@ -32,12 +32,16 @@ pub(crate) fn trace(planned: &Planned) -> String {
             .enumerate()
             .map(|(axis, of)| named("thread_name", DEVICE, axis + 1, &format!("axis {}", of.name))),
     );
+    let to_host = program.mesh.axes.len() + 1;
+    let uses_host = planned.report.host_s > 0.0;
+    events.extend(uses_host.then(|| named("thread_name", DEVICE, to_host, "host")));
     let schedule = &planned.report.schedule;
     for run in &schedule.runs {
         let (number, step) = (run.step, &planned.plan.steps[run.step]);
         let cost = &planned.report.steps[number];
         let tracks: Vec<usize> = if cost.is_move(step) {
-            cost.axes.iter().map(|axis| axis.index() + 1).collect()
+            let of_axes = cost.axes.iter().map(|axis| axis.index() + 1);
+            of_axes.chain(cost.uses_host.then_some(to_host)).collect()
         } else {
             vec![0]
         };

@@ -86,6 +86,8 @@ pub(crate) const PEAKS: &[Number] = &[
     ("network_bandwidth",
      "bytes a second, one way: a chip's share of its host's or its own network card",
      Rate(1e6), |h| &mut h.dcn_bandwidth),
+    ("host_bandwidth", "bytes a second, one way: between a chip and the memory of its host",
+     Rate(1e6), |h| &mut h.host_bandwidth),
     ("price", "of a chip-hour, in any currency", Price, |h| &mut h.price),
 ];
 

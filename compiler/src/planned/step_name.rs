@@ -17,13 +17,20 @@ pub(crate) fn step_name(program: &Program, step: &Step) -> String {
     }
 }
 
-/// The name of its collective, `Permute` for what sends data itself, `compute` for the rest.
+/// The name of its collective, `Permute` for what sends data itself, `host` for what goes to the
+/// host or comes from there, `compute` for the rest.
 pub(crate) fn category(step: &Step, cost: &StepCost) -> &'static str {
     match &step.kind {
         StepKind::Collective(collective, _) => collective.kind.name(),
+        StepKind::Local(_) if cost.uses_host => "host",
         StepKind::Local(_) if cost.is_move(step) => CollectiveKind::Permute.name(),
         StepKind::Local(_) => "compute",
     }
+}
+
+/// The links that a step sends over: the names of axes, or the host.
+pub(crate) fn links_in_words(program: &Program, cost: &StepCost, between: &str) -> String {
+    if cost.uses_host { "host".to_owned() } else { program.mesh.names(&cost.axes).join(between) }
 }
 
 /// Whether it computes gradients.

@@ -2,12 +2,14 @@
 //! memory. It ends the text of a plan and the table of its costs.
 
 use indexmap::IndexSet;
+use shardwise_ir::functions::HostTransfer;
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, OpKind, Program};
 use shardwise_passes::pipeline_stages::Staged;
 use shardwise_passes::report::{Report, StepCost};
 use shardwise_passes::stage_report::{self, StageReport};
+use strum::VariantArray;
 
 use super::link_breakdown;
 use crate::Planned;
@@ -138,32 +140,36 @@ fn axis_line(program: &Program, report: &Report) -> Option<String> {
     let time = |(axis, busy): (AxisId, &f64)| {
         format!("{} {}", program.mesh.link_name(axis), units::seconds(*busy))
     };
-    let parts: Vec<String> = busy.map(time).collect();
+    let to_host = Some(report.host_s).filter(|&busy| busy > 0.0);
+    let to_host = to_host.map(|busy| format!("host {}", units::seconds(busy)));
+    let parts: Vec<String> = busy.map(time).chain(to_host).collect();
     (!parts.is_empty()).then(|| format!("links: {}", parts.join(", ")))
 }
 
 fn collective_lines(plan: &Plan, report: &Report) -> Vec<String> {
-    let mut lines = Vec::new();
-    for kind in CollectiveKind::ALL.iter().filter(|kind| !kind.is_free()) {
-        let of_kind = |step: &&(&Step, &StepCost)| {
-            kind_of_move(step.0, step.1).is_some_and(|moved| moved == kind)
+    let steps = || plan.steps.iter().zip(&report.steps);
+    let of_kinds = CollectiveKind::ALL.iter().filter(|kind| !kind.is_free()).filter_map(|kind| {
+        let costs = steps().filter(|(step, cost)| kind_of_move(step, cost) == Some(kind));
+        moved_line(kind.name(), costs.map(|(_, cost)| cost).collect())
+    });
+    let of_host = HostTransfer::VARIANTS.iter().filter_map(|transfer| {
+        let is_one = |step: &Step| match step.kind {
+            StepKind::Local(op) => plan.program.ops[op].host_transfer() == Some(*transfer),
+            StepKind::Collective(..) => false,
         };
-        let steps: Vec<(&Step, &StepCost)> = plan.steps.iter().zip(&report.steps).collect();
-        let costs: Vec<&StepCost> = steps.iter().filter(of_kind).map(|(_, cost)| *cost).collect();
-        if costs.is_empty() {
-            continue;
-        }
-        let bytes: f64 = costs.iter().map(|cost| cost.times * cost.bytes).sum();
-        let seconds: f64 = costs.iter().map(|cost| cost.total_s()).sum();
-        let count: f64 = costs.iter().map(|cost| cost.times).sum();
-        lines.push(format!(
-            "{:<13} x{count:<3} {:>7} {:>7}",
-            kind.name(),
-            units::bytes(bytes),
-            units::seconds(seconds)
-        ));
-    }
-    lines
+        let costs = steps().filter(|(step, _)| is_one(step));
+        moved_line(transfer.name(), costs.map(|(_, cost)| cost).collect())
+    });
+    of_kinds.chain(of_host).collect()
+}
+
+/// How often data moves in one way, its bytes and its time; `None` where it does not.
+fn moved_line(name: &str, costs: Vec<&StepCost>) -> Option<String> {
+    let bytes: f64 = costs.iter().map(|cost| cost.times * cost.bytes).sum();
+    let seconds: f64 = costs.iter().map(|cost| cost.total_s()).sum();
+    let count: f64 = costs.iter().map(|cost| cost.times).sum();
+    let (bytes, seconds) = (units::bytes(bytes), units::seconds(seconds));
+    (!costs.is_empty()).then(|| format!("{name:<13} x{count:<3} {bytes:>7} {seconds:>7}"))
 }
 
 /// The collective of a step, or the one that it is sent by: a roll from block to block is sent by a
@@ -171,7 +177,9 @@ fn collective_lines(plan: &Plan, report: &Report) -> Vec<String> {
 fn kind_of_move<'s>(step: &'s Step, cost: &StepCost) -> Option<&'s CollectiveKind> {
     match &step.kind {
         StepKind::Collective(collective, _) => Some(&collective.kind),
-        StepKind::Local(_) => cost.is_move(step).then_some(&CollectiveKind::Permute),
+        StepKind::Local(_) => {
+            (cost.is_move(step) && !cost.uses_host).then_some(&CollectiveKind::Permute)
+        }
     }
 }
 
@@ -181,8 +189,11 @@ fn memory_line(planned: &Planned) -> String {
         let share = 100.0 * memory.peak_bytes / capacity.max(1.0);
         format!(" of {} ({share:.1}%)", units::bytes(capacity))
     });
+    let on_host = Some(memory.host_bytes).filter(|&bytes| bytes > 0.0);
+    let on_host =
+        on_host.map_or_else(String::new, |bytes| format!(", {} on the host", units::bytes(bytes)));
     format!(
-        "memory: peak {}{of}, resident {}",
+        "memory: peak {}{of}, resident {}{on_host}",
         units::bytes(memory.peak_bytes),
         units::bytes(memory.resident_bytes)
     )

@@ -89,6 +89,9 @@ fn device(planned: &Planned) -> Option<Chart> {
         let uses = |step: usize| is_move(step) && report.steps[step].axes.contains(&id);
         lanes.push(lane(format!("links of {}", axis.name), &uses));
     }
+    if report.host_s > 0.0 {
+        lanes.push(lane("link to the host".to_owned(), &|step| report.steps[step].uses_host));
+    }
     let note = if plan.program.repeats.is_empty() {
         String::new()
     } else {

@@ -16,7 +16,7 @@ use crate::Planned;
 use crate::display::units;
 use crate::explain::{self, End};
 use crate::planned::blocks::{self, Blocks};
-use crate::planned::step_name::step_name;
+use crate::planned::step_name::{links_in_words, step_name};
 
 /// A value in one of its shardings.
 #[derive(Serialize)]
@@ -179,8 +179,8 @@ fn steps(planned: &Planned) -> Vec<Step> {
                 facts.push(format!("{}{all}", units::seconds(cost.seconds)));
             }
             if is_move && cost.bytes > 0.0 {
-                let axes: Vec<&str> = plan.program.mesh.names(&cost.axes);
-                facts.push(format!("{} over {}", units::bytes(cost.bytes), axes.join(" and ")));
+                let links = links_in_words(&plan.program, cost, " and ");
+                facts.push(format!("{} over {links}", units::bytes(cost.bytes)));
             } else if cost.flops > 0.0 {
                 facts.push(format!("{} a device", units::flops(cost.flops)));
             }

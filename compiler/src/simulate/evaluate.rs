@@ -66,6 +66,7 @@ pub(super) fn is_exact(kind: &OpKind) -> bool {
             | MapForm::Negate
             | MapForm::LoopCarried
             | MapForm::Last
+            | MapForm::Host(_)
             | MapForm::Broadcast(_)
             | MapForm::Iota(_)
             | MapForm::Position(_) => true,
@@ -333,6 +334,7 @@ fn map(form: &MapForm, operands: &[ArrayD<f64>]) -> ArrayD<f64> {
         MapForm::LoopCarried
         | MapForm::Last
         | MapForm::Total
+        | MapForm::Host(_)
         | MapForm::Broadcast(_)
         | MapForm::Constant { .. }
         | MapForm::Iota(_)

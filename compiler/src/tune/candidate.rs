@@ -15,6 +15,8 @@ pub enum Recompute {
     Nothing,
     /// Every layer.
     Layers,
+    /// Every layer, of which the input waits in the memory of the host.
+    Offload,
     /// Everything but the results of products.
     AllButProducts,
     /// The scores of attention.
@@ -25,8 +27,14 @@ pub enum Recompute {
 
 impl Recompute {
     /// What can be asked for.
-    pub const CHOICES: [Self; 5] =
-        [Self::Nothing, Self::Layers, Self::AllButProducts, Self::Attention, Self::Mlp];
+    pub const CHOICES: [Self; 6] = [
+        Self::Nothing,
+        Self::Layers,
+        Self::Offload,
+        Self::AllButProducts,
+        Self::Attention,
+        Self::Mlp,
+    ];
 
     /// As tables print it and options name it.
     pub fn name(self) -> &'static str {
@@ -34,6 +42,7 @@ impl Recompute {
             Self::AsWritten => "as written",
             Self::Nothing => "none",
             Self::Layers => "layers",
+            Self::Offload => "offload",
             Self::AllButProducts => "all-but-products",
             Self::Attention => "attention",
             Self::Mlp => "mlp",
@@ -50,6 +59,7 @@ impl Recompute {
         match self {
             Self::AsWritten | Self::Nothing => None,
             Self::Layers => Some("checkpoint"),
+            Self::Offload => Some("checkpoint\ncheckpoint offload carried"),
             Self::AllButProducts => Some("checkpoint keep products"),
             Self::Attention => Some("checkpoint only attention"),
             Self::Mlp => Some("checkpoint only mlp"),

@@ -90,6 +90,18 @@ impl Degrees {
         self.recompute == what.name()
     }
 
+    /// Whether every layer is computed again.
+    fn recomputes_layers(&self) -> bool {
+        self.recomputes(Recompute::Layers) || self.recomputes(Recompute::Offload)
+    }
+
+    /// A remark for frameworks that cannot send to the host.
+    fn lacks_offload(&mut self) {
+        if self.recomputes(Recompute::Offload) {
+            self.lacks.push("inputs of layers wait in the memory of the host".to_owned());
+        }
+    }
+
     /// Whether something is computed again.
     fn recomputes_any(&self) -> bool {
         !self.recomputes(Recompute::Nothing)
@@ -169,7 +181,7 @@ pub(super) fn megatron(tuned: &Tuned) -> Result<String, String> {
             --no-gradient-accumulation-fusion\n";
     }
     out += "--use-distributed-optimizer\n";
-    if of.recomputes(Recompute::Layers) {
+    if of.recomputes_layers() {
         out += "--recompute-granularity full\n--recompute-method uniform\n\
             --recompute-num-layers 1\n";
     } else if of.recomputes(Recompute::Attention) {
@@ -180,6 +192,7 @@ pub(super) fn megatron(tuned: &Tuned) -> Result<String, String> {
     if of.recomputes(Recompute::AllButProducts) {
         of.lacks.push("everything but the results of products is computed again".to_owned());
     }
+    of.lacks_offload();
     Ok(out + &of.remarks(&[]))
 }
 
@@ -211,8 +224,14 @@ pub(super) fn maxtext(tuned: &Tuned) -> Result<String, String> {
         let share = if of.pipeline > 1 { share } else { share / of.microbatches as f64 };
         let _ = writeln!(out, "per_device_batch_size={share}");
     }
-    let is_full = of.recomputes(Recompute::Layers);
-    let _ = writeln!(out, "remat_policy={}", if is_full { "full" } else { "minimal" });
+    let is_full = of.recomputes_layers();
+    out += match () {
+        () if of.recomputes(Recompute::Offload) => {
+            "remat_policy=custom\ndecoder_layer_input=offload\n"
+        }
+        () if is_full => "remat_policy=full\n",
+        () => "remat_policy=minimal\n",
+    };
     let networks = "axes that leave a slice or a node: move their part to dcn_*_parallelism";
     let kept = "`minimal` keeps the results of products, not what this strategy keeps";
     let is_exact = is_full || of.recomputes(Recompute::AllButProducts);
@@ -263,7 +282,7 @@ pub(super) fn torchtitan(tuned: &Tuned) -> Result<String, String> {
     }
     let mode = match of.recomputes_any() {
         false => "none",
-        true if of.recomputes(Recompute::Layers) => "full",
+        true if of.recomputes_layers() => "full",
         true => "selective",
     };
     flag("activation_checkpoint.mode", mode);
@@ -271,6 +290,7 @@ pub(super) fn torchtitan(tuned: &Tuned) -> Result<String, String> {
         of.lacks
             .push("with tensor parallelism positions are always split between products".to_owned());
     }
+    of.lacks_offload();
     if mode == "selective" {
         of.lacks.push(format!("what `selective` computes again is not just {}", of.recompute));
     }
@@ -297,8 +317,9 @@ pub(super) fn deepspeed(tuned: &Tuned) -> Result<String, String> {
             of.context
         ));
     }
+    let is_offloaded = of.recomputes(Recompute::Offload);
     if of.recomputes_any() {
-        let what = of.recompute;
+        let what = if is_offloaded { Recompute::Layers.name() } else { of.recompute };
         of.lacks.push(format!("{what} computed again: deepspeed.checkpointing in the model"));
     }
     let stage = match (of.sharded, of.pipeline) {
@@ -312,6 +333,7 @@ pub(super) fn deepspeed(tuned: &Tuned) -> Result<String, String> {
         "bf16": { "enabled": true },
         "zero_optimization": { "stage": stage },
         "tensor_parallel": { "autotp_size": of.tensor },
+        "activation_checkpointing": { "cpu_checkpointing": is_offloaded },
         "not_expressed": of.lacks,
     });
     Ok(serde_json::to_string_pretty(&config).map_err(|error| error.to_string())? + "\n")

@@ -132,6 +132,7 @@ fn of_map(form: &MapForm, all: DType, rest: DType) -> DType {
         MapForm::LoopCarried
         | MapForm::Last
         | MapForm::Total
+        | MapForm::Host(_)
         | MapForm::Broadcast(_)
         | MapForm::Causal { .. } => ResultType::Whole,
     };

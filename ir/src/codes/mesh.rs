@@ -29,6 +29,8 @@ pub const NO_MEASUREMENTS: &str = "SW411";
 pub const BAD_MEASUREMENTS: &str = "SW412";
 /// `outgrown-pod`
 pub const OUTGROWN_POD: &str = "SW413";
+/// `in-host-memory`
+pub const ON_HOST: &str = "SW414";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -207,5 +209,22 @@ Write instead pods as an axis of their own (`ib` between nodes of GPUs), or fewe
 
     hardware tpu-v5e
     mesh P=2 dcn, X=16, Y=16",
+    },
+    Code {
+        code: ON_HOST,
+        name: "in-host-memory",
+        page: "A value that `offload` sent to the memory of the host is read by a device, or \
+            `reload` brings back a value that was never sent.
+
+Triggered by:
+
+    kept = offload(h)
+    y = gelu(kept)
+
+Write instead the value that comes back:
+
+    kept = offload(h)
+    back = reload(kept)
+    y = gelu(back)",
     },
 ];

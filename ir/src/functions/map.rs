@@ -1,6 +1,8 @@
 //! Element-wise operations as programs write them: calls of functions, and forms with syntax of
 //! their own.
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::{Direction, Function, Linearity};
 use crate::dtype::DType;
 use crate::ids::DimId;
@@ -43,6 +45,8 @@ pub enum MapForm {
     Last,
     /// `total(y)`: the sum over all iterations.
     Total,
+    /// `offload(x)`, `reload(x)`: the same value in the other memory.
+    Host(HostTransfer),
     /// `broadcast_D(x)`: repeated along dimensions that it lacks, which are replicated in the
     /// result.
     Broadcast(Vec<DimId>),
@@ -69,6 +73,17 @@ pub enum MapForm {
     },
 }
 
+/// A transfer between the memory of a device and that of its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+pub enum HostTransfer {
+    /// `offload(x)`: the result is in the host's memory, where only `reload` reads it.
+    #[strum(serialize = "offload")]
+    To,
+    /// `reload(x)`: the result is in the device's memory again.
+    #[strum(serialize = "reload")]
+    From,
+}
+
 /// An infix operator. Products are [`crate::program::OpKind::Einsum`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arithmetic {
@@ -87,6 +102,13 @@ pub enum Fill {
     Infinite,
     /// Zero: the gradient of that (`lower`).
     Zero,
+}
+
+impl HostTransfer {
+    /// As programs write it.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 impl Arithmetic {
@@ -120,6 +142,7 @@ impl MapForm {
         match self {
             Self::Call { function, .. } => Some(function.name().to_owned()),
             Self::Cast(dtype) => Some(format!("cast<{}>", dtype.name())),
+            Self::Host(transfer) => Some(transfer.name().to_owned()),
             Self::Infix(_)
             | Self::ScaleBy(_)
             | Self::InfixScalar(..)
@@ -153,6 +176,7 @@ impl MapFn {
             MapForm::InfixScalar(Arithmetic::Add | Arithmetic::Sub, _)
             | MapForm::Cast(_)
             | MapForm::LoopCarried
+            | MapForm::Host(_)
             | MapForm::ScalarInfix(..)
             | MapForm::Constant { .. }
             | MapForm::Iota(_)
@@ -216,6 +240,7 @@ impl MapFn {
                 | MapForm::LoopCarried
                 | MapForm::Last
                 | MapForm::Total
+                | MapForm::Host(_)
                 | MapForm::Constant { .. }
                 | MapForm::Iota(_)
                 | MapForm::Position(_)

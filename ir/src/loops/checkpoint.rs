@@ -8,7 +8,7 @@ use indexmap::IndexSet;
 
 use crate::Diag;
 use crate::Role;
-use crate::blocks::{Checkpoint, ValueGroup};
+use crate::blocks::{NamedValues, Repeat, ValueGroup};
 use crate::codes::repeat as codes;
 use crate::functions::Composite;
 use crate::ids::{DimId, RepeatId, ValueId};
@@ -26,7 +26,7 @@ impl Program {
     pub fn is_kept_for_gradients(&self, block: RepeatId) -> impl Fn(ValueId) -> bool + use<> {
         let checkpoint = self.repeats[block].checkpoint.clone();
         let recomputes_named = checkpoint.as_ref().is_some_and(|it| it.recomputes_named);
-        let named = checkpoint.map(|checkpoint| self.named(block, &checkpoint)).unwrap_or_default();
+        let named = checkpoint.map(|it| self.named(block, &it.named)).unwrap_or_default();
         move |value| named.contains(&value) != recomputes_named
     }
 
@@ -34,23 +34,40 @@ impl Program {
     /// then the statements say what is computed again.
     pub fn mark_kept(&mut self) {
         for repeat in &mut self.repeats {
+            repeat.offload = None;
             let named = repeat.checkpoint.take().filter(|checkpoint| !checkpoint.recomputes_named);
-            let kept = named.map_or_else(Vec::new, |checkpoint| checkpoint.values);
+            let kept = named.map_or_else(Vec::new, |checkpoint| checkpoint.named.values);
             for op in self.ops.iter_mut().filter(|op| kept.contains(&op.result)) {
                 op.is_kept = true;
             }
         }
     }
 
-    fn named(&self, block: RepeatId, checkpoint: &Checkpoint) -> IndexSet<ValueId> {
-        let groups = checkpoint.groups.iter().flat_map(|&group| self.group(block, group));
-        groups.chain(checkpoint.values.iter().copied()).collect()
+    /// The values of a block that wait for its gradients in the host's memory. Of what a layer
+    /// yields to the next, that is what enters it.
+    pub fn offloaded(&self, block: RepeatId) -> IndexSet<ValueId> {
+        let enters = |value: ValueId| {
+            let yields = self.outputs.iter().filter(|output| output.value == value);
+            let carried = yields.filter_map(|output| self.carried_into(output));
+            carried.into_iter().find(|&enters| self.values[enters].repeat == Some(block))
+        };
+        let named = self.repeats[block].offload.as_ref().map(|named| self.named(block, named));
+        named.into_iter().flatten().map(|value| enters(value).unwrap_or(value)).collect()
+    }
+
+    fn named(&self, block: RepeatId, named: &NamedValues) -> IndexSet<ValueId> {
+        let groups = named.groups.iter().flat_map(|&group| self.group(block, group));
+        groups.chain(named.values.iter().copied()).collect()
     }
 
     /// The values of a kind that a block computes.
     fn group(&self, block: RepeatId, group: ValueGroup) -> Vec<ValueId> {
         let ops = self.block_ops(block).filter(|op| !op.is(&MapForm::LoopCarried));
         match group {
+            ValueGroup::Carried => {
+                let enters = self.block_ops(block).filter(|op| op.is(&MapForm::LoopCarried));
+                enters.map(|op| op.result).collect()
+            }
             ValueGroup::Products => ops.filter(|op| op.is_product()).map(|op| op.result).collect(),
             ValueGroup::Attention => {
                 let scores = self.scores(block);
@@ -146,31 +163,50 @@ impl Program {
 
 /// Checkpoints that name nothing of their blocks.
 pub fn faults(program: &Program) -> Vec<Diag> {
-    let blocks = program.repeats.iter_enumerated();
-    let checkpoints =
-        blocks.filter_map(|(block, repeat)| Some((block, repeat.checkpoint.as_ref()?)));
-    checkpoints.flat_map(|(block, checkpoint)| faults_of(program, block, checkpoint)).collect()
+    let of_block = |(block, repeat): (RepeatId, &Repeat)| {
+        let again = repeat.checkpoint.as_ref().filter(|checkpoint| checkpoint.recomputes_named);
+        let again = again.map(|checkpoint| (&checkpoint.named, "computed again in it"));
+        let offload = repeat.offload.as_ref().map(|named| (named, "kept by its layers"));
+        let outside = again.into_iter().chain(offload);
+        let outside =
+            outside.flat_map(move |(named, what)| outside_of(program, block, named, what));
+        let empty = repeat.named_values().flat_map(move |named| empty(program, block, named));
+        outside.chain(empty).collect::<Vec<_>>()
+    };
+    program.repeats.iter_enumerated().flat_map(of_block).collect()
 }
 
-fn faults_of(program: &Program, block: RepeatId, checkpoint: &Checkpoint) -> Vec<Diag> {
-    let fault = |message: String, help: &str| {
-        let diag = Diag::error(codes::CHECKPOINT, message, checkpoint.span, "names nothing here");
-        diag.and(program.repeats[block].span, "the block").help(help)
-    };
-    let outside = checkpoint.values.iter().filter(|&&value| {
-        checkpoint.recomputes_named && program.values[value].repeat != Some(block)
-    });
+fn fault(
+    program: &Program,
+    (block, named): (RepeatId, &NamedValues),
+    message: String,
+    help: &str,
+) -> Diag {
+    let diag = Diag::error(codes::CHECKPOINT, message, named.span, "names nothing here");
+    diag.and(program.repeats[block].span, "the block").help(help)
+}
+
+/// Named values that a block does not compute, and that cannot be `what`.
+fn outside_of(program: &Program, block: RepeatId, named: &NamedValues, what: &str) -> Vec<Diag> {
+    let outside = named.values.iter().filter(|&&value| program.values[value].repeat != Some(block));
     let outside = outside.map(|&value| {
         let name = &program.values[value].name;
-        fault(
-            format!("`{name}` is not computed in this block, and cannot be computed again in it"),
-            "name values of the block",
-        )
+        let message = format!("`{name}` is not computed in this block, and cannot be {what}");
+        fault(program, (block, named), message, "name values of the block")
     });
-    let empty = checkpoint.groups.iter().filter(|&&group| program.group(block, group).is_empty());
+    outside.collect()
+}
+
+/// Named kinds of values that a block does not have.
+fn empty(program: &Program, block: RepeatId, named: &NamedValues) -> Vec<Diag> {
+    let fault = |message: String, help: &str| fault(program, (block, named), message, help);
+    let empty = named.groups.iter().filter(|&&group| program.group(block, group).is_empty());
     let empty = empty.map(|group| match group {
         ValueGroup::Products => {
             fault("the block has no products".to_owned(), "name values, or write `checkpoint`")
+        }
+        ValueGroup::Carried => {
+            fault("the block carries nothing".to_owned(), "name values, or `carry` them")
         }
         ValueGroup::Attention => fault(
             "the block has no attention".to_owned(),
@@ -181,5 +217,5 @@ fn faults_of(program: &Program, block: RepeatId, checkpoint: &Checkpoint) -> Vec
             "an MLP makes a dimension by a product with a parameter, and sums over it by another",
         ),
     });
-    outside.chain(empty).collect()
+    empty.collect()
 }

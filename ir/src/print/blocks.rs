@@ -5,7 +5,7 @@
 //! steps of plans share one traversal.
 
 use super::Printer;
-use crate::blocks::Checkpoint;
+use crate::blocks::{Checkpoint, NamedValues};
 use crate::ids::{RepeatId, ValueId};
 use crate::pipeline::{Pipeline, Schedule};
 use crate::program::{BatchSplit, Blocks, Output, Phase, Repeat, Scan};
@@ -107,9 +107,11 @@ impl<'a> Printer<'a> {
                 self.next(output, output.yields_to.filter(|_| in_block)?, pin(output).as_ref())
             ))
         });
-        let written = self.program.repeats[id].checkpoint.as_ref();
-        let written = written.map(|checkpoint| self.checkpoint(checkpoint));
-        let kept = written.or_else(|| self.kept(id)).map(|line| format!("{inner}{line}"));
+        let Repeat { checkpoint, offload, .. } = &self.program.repeats[id];
+        let written = checkpoint.as_ref().map(|checkpoint| self.checkpoint(checkpoint));
+        let offload = offload.as_ref().map(|named| self.named_after("offload ", named));
+        let kept = written.or_else(|| self.kept(id)).into_iter().chain(offload);
+        let kept = kept.map(|line| format!("{inner}{line}"));
         let frame = self.frame(id).map(|_| "}".to_owned());
         yields.chain(kept).chain([format!("{}}}", self.frame_indent(id))]).chain(frame).collect()
     }
@@ -124,11 +126,15 @@ impl<'a> Printer<'a> {
 
     /// `checkpoint h, q`, `checkpoint keep products`, `checkpoint only attention`.
     fn checkpoint(self, of: &Checkpoint) -> String {
-        let how = match (of.recomputes_named, of.groups.is_empty()) {
+        let how = match (of.recomputes_named, of.named.groups.is_empty()) {
             (true, _) => "only ",
             (false, false) => "keep ",
             (false, true) => "",
         };
+        self.named_after(how, &of.named)
+    }
+
+    fn named_after(self, how: &str, of: &NamedValues) -> String {
         let groups = of.groups.iter().map(|group| group.name());
         let values = of.values.iter().map(|&value| self.program.values[value].name.as_str());
         let names: Vec<&str> = groups.chain(values).collect();

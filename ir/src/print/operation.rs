@@ -110,6 +110,7 @@ impl Printer<'_> {
             MapForm::Last => format!("last({})", operand(0)),
             MapForm::Total => format!("total({})", operand(0)),
             MapForm::Negate => format!("-{}", operand(0)),
+            MapForm::Host(transfer) => format!("{}({})", transfer.name(), operand(0)),
             MapForm::Broadcast(dims) => {
                 format!("broadcast_{}({})", self.dim_subscript(dims), operand(0))
             }

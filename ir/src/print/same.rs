@@ -21,7 +21,7 @@ fn without_spans(program: &Program) -> Program {
     bare.optimizer.iter_mut().for_each(|optimizer| optimizer.span = nowhere);
     for repeat in &mut bare.repeats {
         repeat.span = nowhere;
-        repeat.checkpoint.iter_mut().for_each(|checkpoint| checkpoint.span = nowhere);
+        repeat.named_values_mut().for_each(|named| named.span = nowhere);
         repeat.pipeline.iter_mut().for_each(|pipeline| pipeline.span = nowhere);
     }
     bare.outputs.iter_mut().for_each(|output| output.span = nowhere);

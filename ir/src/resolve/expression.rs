@@ -4,11 +4,13 @@ use crate::codes::names;
 use shardwise_grammar::ast::{BinaryOp, Call, Comparison, Expr, ExprKind, Layout};
 use shardwise_grammar::span::{Name, Span, Spanned};
 
+use strum::VariantArray;
+
 use super::Resolver;
 use super::define::{Operation, Target, collective_kind};
 use super::{attention, opaque, repeat, structure, wording};
 use crate::Diag;
-use crate::functions::{AlongFn, Arithmetic, Composite, Function};
+use crate::functions::{AlongFn, Arithmetic, Composite, Function, HostTransfer};
 use crate::ids::{DimId, ValueId};
 use crate::program::{MapFn, MapForm, Mode, OpKind, Operand, ReduceFn};
 use crate::shape::{infer_shape, merge};
@@ -335,6 +337,9 @@ impl Resolver<'_> {
         if name == "cast" {
             return self.cast(call, span, target);
         }
+        if let Some(&transfer) = HostTransfer::VARIANTS.iter().find(|known| known.name() == name) {
+            return self.host_transfer(transfer, call, span, target);
+        }
         let Some(function) = elementwise(call, lower) else {
             return self.unknown_function(call, span);
         };
@@ -391,6 +396,20 @@ impl Resolver<'_> {
         let operand = self.operand(argument, target)?;
         let function = MapFn::cast(self.values[operand.value].dtype, dtype);
         Some(self.plain(OpKind::Map(function), vec![operand]))
+    }
+
+    fn host_transfer(
+        &mut self,
+        transfer: HostTransfer,
+        call: &Call,
+        span: Span,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
+        let ([argument], None) = (&call.arguments[..], &call.subscript) else {
+            return self.bad_call(&format!("`{0}` is written `{0}(x)`", transfer.name()), span);
+        };
+        let operand = self.operand(argument, target)?;
+        Some(self.map(MapForm::Host(transfer), vec![operand]))
     }
 
     fn broadcast(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {

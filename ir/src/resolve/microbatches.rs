@@ -39,6 +39,7 @@ impl Resolver<'_> {
             count,
             reversed: None,
             checkpoint: None,
+            offload: None,
             kept_gathered: Vec::new(),
             within: None,
             microbatches_of: cut,

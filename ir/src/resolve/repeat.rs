@@ -109,6 +109,7 @@ impl Resolver<'_> {
             count,
             reversed,
             checkpoint: None,
+            offload: None,
             kept_gathered: Vec::new(),
             within: self.inside(),
             microbatches_of: None,

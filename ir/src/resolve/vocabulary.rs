@@ -22,8 +22,17 @@ pub struct Vocabulary {
 }
 
 /// Calls that are in no table, since they have a syntax or a meaning of their own.
-const SPECIAL: [&str; 7] =
-    ["cast", "broadcast", "last", "total", "split", attention::NAME, opaque::NAME];
+const SPECIAL: [&str; 9] = [
+    "cast",
+    "broadcast",
+    "last",
+    "total",
+    "split",
+    "offload",
+    "reload",
+    attention::NAME,
+    opaque::NAME,
+];
 
 /// All words that programs can write, but the functions of [`crate::functions`].
 pub fn vocabulary() -> Vec<Vocabulary> {

@@ -61,7 +61,8 @@ impl Resolver<'_> {
             let calls = Function::ALL.iter().map(|function| function.name()).chain(reductions);
             let composites = Composite::ALL.iter().map(|composite| composite.name());
             let alongs = AlongFn::ALL.iter().map(|along| along.name());
-            let others = ["cast", "broadcast", "last", "total", attention::NAME];
+            let others =
+                ["cast", "broadcast", "last", "total", "offload", "reload", attention::NAME];
             let synonyms = structure::SYNONYMS.map(|(synonym, _)| synonym);
             calls
                 .chain(others)

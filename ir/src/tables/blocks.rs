@@ -38,6 +38,8 @@ pub struct Repeat {
     pub reversed: Option<RepeatId>,
     /// What is kept for gradients, beside the loop-carried values; `None`: all that they read.
     pub checkpoint: Option<Checkpoint>,
+    /// What waits for gradients in the host's memory (`checkpoint offload`).
+    pub offload: Option<NamedValues>,
     /// Values of its layers that are gathered once per step and kept for all microbatches (`hold`).
     pub kept_gathered: Vec<Materialization>,
     /// The block directly around it, if any.
@@ -52,18 +54,50 @@ pub struct Repeat {
     pub span: Span,
 }
 
+impl Repeat {
+    /// What its checkpoints name.
+    pub fn named_values(&self) -> impl Iterator<Item = &NamedValues> {
+        self.checkpoint
+            .as_ref()
+            .map(|checkpoint| &checkpoint.named)
+            .into_iter()
+            .chain(&self.offload)
+    }
+
+    /// The same, to change it.
+    pub fn named_values_mut(&mut self) -> impl Iterator<Item = &mut NamedValues> {
+        let kept = self.checkpoint.as_mut().map(|checkpoint| &mut checkpoint.named);
+        kept.into_iter().chain(&mut self.offload)
+    }
+}
+
 /// `checkpoint`: which values of a block are kept for its gradients, and which are computed again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Whether the named values are computed again and all others kept (`only`), or the other way
     /// round.
     pub recomputes_named: bool,
+    /// What it names.
+    pub named: NamedValues,
+}
+
+/// The values of a block that a `checkpoint` names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedValues {
     /// Values that it names.
     pub values: Vec<ValueId>,
     /// Kinds of values that it names.
     pub groups: Vec<ValueGroup>,
     /// The statement.
     pub span: Span,
+}
+
+impl NamedValues {
+    /// Adds what another statement names.
+    pub fn extend(&mut self, other: Self) {
+        self.values.extend(other.values);
+        self.groups.extend(other.groups);
+    }
 }
 
 /// A kind of values of a block.
@@ -74,6 +108,8 @@ pub enum ValueGroup {
     Products,
     /// Scores of attention: what has the dimensions of a softmax over a product of two values.
     Attention,
+    /// What is carried from layer to layer.
+    Carried,
     /// What has a dimension that one product with a parameter makes and another sums over, and
     /// that is no dimension of attention.
     Mlp,

@@ -56,6 +56,8 @@ pub struct Hardware {
     pub link_bandwidth: Option<f64>,
     /// A chip's share of its host's network, one way, bytes per second.
     pub dcn_bandwidth: Option<f64>,
+    /// Bandwidth between a chip and the memory of its host, one way, bytes per second.
+    pub host_bandwidth: Option<f64>,
     /// Time of a hop, seconds.
     pub hop_s: f64,
     /// Time of a hop over the network, seconds.
@@ -125,6 +127,7 @@ impl Hardware {
             fp4_flops: None,
             hbm_bytes: None,
             hbm_bandwidth: None,
+            host_bandwidth: None,
             link_bandwidth: None,
             dcn_bandwidth: None,
             hop_s: HOP_S,

@@ -21,6 +21,9 @@
 //! * b300: HGX B300; gb300: GB300 NVL72 (Blackwell Ultra data sheet). mi300x, mi355x: AMD's data
 //!   sheets; seven Infinity Fabric links to the other chips of the node (64 and 76.8 GB/s one way)
 //!   are priced as a switch of their sum, which a group of fewer chips than the node cannot reach.
+//! * Links to hosts: the book for TPUs (Part 2; tpu7x is not there); `PCIe` with 16 lanes of
+//!   generation 4 (A100), 5 (H100 to B200, MI300X, MI355X) or 6 (B300), data sheets; half of the
+//!   450 GB/s one way between the CPU and both GPUs of a GB200 or GB300.
 //! * trainium2: Neuron's architecture guide; the 4x4 torus of an instance, links of 128 GB/s.
 
 use super::hardware::{Hardware, Wraparound};
@@ -35,8 +38,8 @@ pub(super) struct Preset {
     peak: [f64; 5],
     /// GB, GB/s.
     hbm: [f64; 2],
-    /// Link and dcn, GB/s.
-    network: [f64; 2],
+    /// Link, dcn and host, GB/s; 0 where it is not known.
+    network: [f64; 3],
     wraparound: Wraparound,
     pod: &'static [u64],
 }
@@ -55,6 +58,7 @@ impl Preset {
             hbm_bandwidth: known(self.hbm[1], 1e9),
             link_bandwidth: known(self.network[0], 1e9),
             dcn_bandwidth: known(self.network[1], 1e9),
+            host_bandwidth: known(self.network[2], 1e9),
             wraparound: self.wraparound,
             pod: self.pod.to_vec(),
             measured: measured(self.name),
@@ -67,7 +71,7 @@ const fn preset(
     name: &'static str,
     peak: [f64; 5],
     hbm: [f64; 2],
-    network: [f64; 2],
+    network: [f64; 3],
     wraparound: Wraparound,
     pod: &'static [u64],
 ) -> Preset {
@@ -77,38 +81,38 @@ const fn preset(
 /// Columns as in [`Preset`].
 #[rustfmt::skip]
 pub(super) const PRESETS: &[Preset] = &[
-    preset("tpu-v3",      [140., 140., 140., 0., 0.],             [32., 900.],     [100., 3.125],
+    preset("tpu-v3",      [140., 140., 140., 0., 0.],           [32., 900.],     [100., 3.125, 15.],
            WholePod, &[32, 32]),
-    preset("tpu-v4p",     [275., 275., 275., 0., 0.],             [32., 1200.],    [45., 6.25],
+    preset("tpu-v4p",     [275., 275., 275., 0., 0.],             [32., 1200.],    [45., 6.25, 15.],
            Cube4, &[16, 16, 16]),
-    preset("tpu-v5p",     [459., 459., 918., 0., 0.],             [96., 2800.],    [90., 6.25],
+    preset("tpu-v5p",     [459., 459., 918., 0., 0.],             [96., 2800.],    [90., 6.25, 15.],
            Cube4, &[16, 20, 28]),
-    preset("tpu-v5e",     [197., 197., 394., 0., 0.],             [16., 810.],     [45., 3.125],
+    preset("tpu-v5e",     [197., 197., 394., 0., 0.],            [16., 810.],     [45., 3.125, 15.],
            Full16, &[16, 16]),
-    preset("tpu-v6e",     [920., 920., 1840., 0., 0.],            [32., 1600.],    [90., 12.5],
+    preset("tpu-v6e",     [920., 920., 1840., 0., 0.],            [32., 1600.],    [90., 12.5, 32.],
            Full16, &[16, 16]),
-    preset("tpu7x",       [2300., 2300., 4610., 4610., 0.],       [192., 7400.],   [90., 12.5],
+    preset("tpu7x",       [2300., 2300., 4610., 4610., 0.],       [192., 7400.],   [90., 12.5, 0.],
            WholePod, &[4, 4, 576]),
-    preset("h100",        [494.5, 989., 2000., 2000., 0.],        [80., 3350.],    [450., 50.],
+    preset("h100",        [494.5, 989., 2000., 2000., 0.],        [80., 3350.],    [450., 50., 64.],
            Switched, &[8]),
-    preset("h200",        [494.5, 990., 2000., 2000., 0.],        [141., 4800.],   [450., 50.],
+    preset("h200",        [494.5, 990., 2000., 2000., 0.],        [141., 4800.],   [450., 50., 64.],
            Switched, &[8]),
-    preset("h800",        [378.25, 756.5, 1513., 1513., 0.],      [80., 3350.],    [200., 50.],
+    preset("h800",        [378.25, 756.5, 1513., 1513., 0.],      [80., 3350.],    [200., 50., 64.],
            Switched, &[8]),
-    preset("b200",        [1125., 2300., 4500., 4500., 9000.],    [192., 8000.],   [900., 50.],
+    preset("b200",        [1125., 2300., 4500., 4500., 9000.],    [192., 8000.],   [900., 50., 64.],
            Switched, &[8]),
-    preset("gb200-nvl72", [1125., 2300., 4500., 4500., 9000.],    [192., 8000.],   [900., 50.],
+    preset("gb200-nvl72", [1125., 2300., 4500., 4500., 9000.],   [192., 8000.],   [900., 50., 225.],
            Switched, &[72]),
-    preset("b300",        [1125., 2250., 150., 4500., 14000.],    [288., 8000.],   [900., 100.],
+    preset("b300",        [1125., 2250., 150., 4500., 14000.],  [288., 8000.],   [900., 100., 128.],
            Switched, &[8]),
-    preset("gb300",       [1250., 2500., 165., 5000., 15000.],    [288., 8000.],   [900., 100.],
+    preset("gb300",       [1250., 2500., 165., 5000., 15000.],  [288., 8000.],   [900., 100., 225.],
            Switched, &[72]),
-    preset("a100",        [156., 310., 620., 620., 0.],           [80., 2000.],    [300., 25.],
+    preset("a100",        [156., 310., 620., 620., 0.],           [80., 2000.],    [300., 25., 32.],
            Switched, &[8]),
-    preset("mi300x",      [653.7, 1307.4, 2614.9, 2614.9, 0.],    [192., 5300.],   [448., 50.],
+    preset("mi300x",      [653.7, 1307.4, 2614.9, 2614.9, 0.],    [192., 5300.],   [448., 50., 64.],
            Switched, &[8]),
-    preset("mi355x",      [157.3, 2516.6, 5033.2, 5033.2, 10066.3], [288., 8000.],   [537.6, 50.],
-           Switched, &[8]),
-    preset("trainium2",   [667., 667., 0., 1299., 0.],            [103.079, 2900.], [128., 25.],
+    preset("mi355x",      [157.3, 2516.6, 5033.2, 5033.2, 10066.3], [288., 8000.],
+           [537.6, 50., 64.], Switched, &[8]),
+    preset("trainium2",   [667., 667., 0., 1299., 0.],            [103.079, 2900.], [128., 25., 0.],
            WholePod, &[4, 4]),
 ];

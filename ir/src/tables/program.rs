@@ -436,7 +436,7 @@ impl Program {
             Budget::StaysSharded(value) => Some(value),
             _ => None,
         });
-        let checkpoints = self.repeats.iter().filter_map(|of| of.checkpoint.as_ref());
+        let checkpoints = self.repeats.iter().flat_map(Repeat::named_values);
         let checkpoints = checkpoints.flat_map(|of| &of.values).copied();
         let gathered = self.repeats.iter().flat_map(|of| &of.kept_gathered).map(|of| of.value);
         let backward = self.backward.iter().flat_map(|of| {

@@ -7,6 +7,7 @@
 use index_vec::IndexVec;
 use indexmap::IndexSet;
 
+use crate::blocks::Repeat;
 use crate::ids::{RepeatId, ValueId};
 use crate::program::{Blocks, Budget, Program};
 
@@ -82,8 +83,8 @@ fn rename(program: &mut Program, rename: &dyn Fn(&mut ValueId)) {
     program
         .repeats
         .iter_mut()
-        .filter_map(|repeat| repeat.checkpoint.as_mut())
-        .flat_map(|checkpoint| &mut checkpoint.values)
+        .flat_map(Repeat::named_values_mut)
+        .flat_map(|named| &mut named.values)
         .for_each(&rename);
     program
         .repeats

@@ -137,7 +137,9 @@ impl Trial {
                 compute_s += cost.total_s();
             }
         }
-        let links_s = axis_s.into_iter().fold(0.0, f64::max);
+        let of_host = costs.iter().filter(|cost| cost.uses_host);
+        let host_s = of_host.map(|cost| cost.total_s()).sum::<f64>();
+        let links_s = axis_s.into_iter().fold(host_s, f64::max);
         (bound(compute_s, links_s).0, compute_s - links_s)
     }
 

@@ -24,6 +24,8 @@ pub enum Limit {
     Hbm,
     /// Bytes on the links of an axis.
     Links(AxisId),
+    /// Bytes on the link to the host.
+    Host,
     /// Hops, and the fixed times of kernels and messages.
     Latency,
     /// The idle time while pipelines fill and drain.
@@ -41,6 +43,8 @@ pub struct BusyTimes {
     pub fixed_s: f64,
     /// For each axis, the bytes of its collectives, and their latency.
     pub links: Vec<(f64, f64)>,
+    /// The link to the host.
+    pub host_s: f64,
     /// The bubble.
     pub bubble_s: f64,
 }
@@ -81,6 +85,7 @@ impl BusyTimes {
                 );
                 self.add_links(cost, latency_s.min(cost.seconds));
             }
+            StepKind::Local(_) if cost.uses_host => self.host_s += cost.total_s(),
             StepKind::Local(_) => self.add_links(cost, 0.0),
         }
     }
@@ -100,7 +105,9 @@ impl BusyTimes {
             let busy = links.0 + links.1;
             if busy > best.0 { (busy, Some(AxisId::new(axis))) } else { best }
         });
+        let waits_for_host = self.host_s > busiest.0.max(compute_s);
         let parts = match busiest.1.filter(|_| busiest.0 > compute_s) {
+            _ if waits_for_host => vec![(self.host_s, Limit::Host)],
             Some(axis) => {
                 let (bytes_s, latency_s) = self.links[axis.index()];
                 vec![(bytes_s, Limit::Links(axis)), (latency_s, Limit::Latency)]

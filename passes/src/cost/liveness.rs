@@ -24,6 +24,7 @@
 //! retains are live until the last gradient.
 
 mod live_at;
+mod on_host;
 mod sweep;
 
 use std::ops::RangeInclusive;
@@ -55,6 +56,8 @@ pub struct Memory {
     pub peak_bytes: f64,
     /// The step at which the peak is reached, if the plan has steps.
     pub peak_step: Option<usize>,
+    /// What waits for gradients in the memory of the host, all of it together.
+    pub host_bytes: f64,
 }
 
 /// A live materialization.
@@ -150,7 +153,9 @@ impl<'p> LiveRanges<'p> {
         let op = if let StepKind::Local(op) = step.kind { Some(&program.ops[op]) } else { None };
         let is_on_chip =
             op.is_some_and(|op| op.kernel.result_on_chip) && !self.is_resharded(number);
-        let resident = self.is_resident(&step.result) || op.is_some_and(is_part) || is_on_chip;
+        let resident = self.is_resident(&step.result)
+            || op.is_some_and(|op| is_part(op) || op.is_stored_on_host())
+            || is_on_chip;
         let node = dataflow::index(number);
         let bytes = if resident {
             0.0
@@ -425,7 +430,8 @@ impl OpenRange {
 pub fn memory(plan: &ExpandedPlan<'_>) -> Memory {
     let (resident_bytes, ranges) = lives(plan, plan.dataflow());
     let (peak_step, live, _) = ranges.peak();
-    Memory { resident_bytes, peak_bytes: resident_bytes + live, peak_step }
+    let host_bytes = on_host::bytes(plan);
+    Memory { resident_bytes, peak_bytes: resident_bytes + live, peak_step, host_bytes }
 }
 
 /// The resident bytes, and the live ranges of everything else.

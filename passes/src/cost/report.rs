@@ -40,6 +40,8 @@ pub struct StepCost {
     ///
     /// [`Mesh::links`]: shardwise_ir::mesh::Mesh::links
     pub links: Vec<AxisId>,
+    /// Whether it uses the link to the host.
+    pub uses_host: bool,
 }
 
 impl StepCost {
@@ -55,7 +57,7 @@ impl StepCost {
 
     /// Whether `step`, whose price this is, reshards or sends data rather than computing.
     pub fn is_move(&self, step: &Step) -> bool {
-        matches!(step.kind, StepKind::Collective(..)) || !self.axes.is_empty()
+        matches!(step.kind, StepKind::Collective(..)) || !self.axes.is_empty() || self.uses_host
     }
 }
 
@@ -77,6 +79,8 @@ pub struct Report {
     pub overlap_s: f64,
     /// Busy seconds of each mesh axis.
     pub axis_s: Vec<f64>,
+    /// Busy seconds of the link to the host.
+    pub host_s: f64,
     /// The makespan, and which steps are critical.
     pub schedule: PlanSchedule,
     /// Resident bytes and the peak.
@@ -86,9 +90,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// Busy seconds of the busiest axis.
+    /// Busy seconds of the busiest link: of an axis, or to the host.
     pub fn links_s(&self) -> f64 {
-        self.axis_s.iter().copied().fold(0.0, f64::max)
+        self.axis_s.iter().copied().fold(self.host_s, f64::max)
     }
 
     /// Adds what the allocator holds beside the peak: a share of all that does not stay on the
@@ -192,7 +196,9 @@ pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
             axis_s[axis.index()] += cost.total_s();
         }
     }
-    let overlap_s = axis_s.iter().copied().fold(compute_s, f64::max);
+    let of_host = steps.iter().filter(|cost| cost.uses_host);
+    let host_s = of_host.map(StepCost::total_s).fold(0.0, |a, b| a + b);
+    let overlap_s = axis_s.iter().copied().fold(compute_s.max(host_s), f64::max);
     let serial_s = without_overlap(&steps);
     let bubble_s = steps
         .iter()
@@ -209,6 +215,7 @@ pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
         bubble_s,
         overlap_s,
         axis_s,
+        host_s,
         schedule,
         memory,
         held,
@@ -219,10 +226,10 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
     let program = &plan.program;
     let turns = turns(program, step);
     let (times, waited) = (turns.per_device as f64, turns.including_bubble as f64);
-    if let Some(Sent { bytes, axes, seconds }) = send_recv::sent_by(plan, step) {
+    if let Some(Sent { bytes, axes, uses_host, seconds }) = send_recv::sent_by(plan, step) {
         let turns = StepCost { times, including_bubble: waited, ..StepCost::default() };
         let links = program.mesh.links(&axes);
-        return StepCost { seconds, bytes, axes, links, ..turns };
+        return StepCost { seconds, bytes, axes, links, uses_host, ..turns };
     }
     match &step.kind {
         StepKind::Local(op) => {
@@ -235,8 +242,7 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
                 flops: work.flops,
                 recomputed_flops: work.recomputed_flops,
                 bytes: work.bytes,
-                axes: Vec::new(),
-                links: Vec::new(),
+                ..StepCost::default()
             }
         }
         StepKind::Collective(collective, _) => {

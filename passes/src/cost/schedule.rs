@@ -1,8 +1,9 @@
 //! The schedule of a plan: compute in program order, a collective as soon as its operand exists and
 //! the links of its axes are free.
 //!
-//! Collectives on links of different axes overlap; of several that wait for the same links the
-//! first in program order starts first, and none waits for another that cannot start yet.
+//! Collectives on links of different axes overlap, and transfers to the host with all of them; of
+//! several that wait for the same links the first in program order starts first, and none waits for
+//! another that cannot start yet.
 //! `overlap ≤ scheduled ≤ serial`: no resource does two things at once, and something is always
 //! running. A step is *critical* if it has no slack: a longer step makes the makespan longer. A
 //! collective is *prefetchable* if its operand is resident (it can overlap the compute before the
@@ -28,7 +29,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
 use shardwise_ir::dataflow::Dataflow;
-use shardwise_ir::ids::{AxisId, RepeatId};
+use shardwise_ir::ids::RepeatId;
 use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::program::Blocks;
 use shardwise_ir::unroll::{self, Copy};
@@ -223,6 +224,12 @@ fn flat(
     (PlanSchedule { makespan_s, runs, critical, early, pipelines: Vec::new() }, copies)
 }
 
+/// The links that a step uses, in a mesh of so many axes.
+fn links(cost: &StepCost, axes: usize) -> Vec<usize> {
+    let of_axes = cost.links.iter().map(|axis| axis.index());
+    of_axes.chain(cost.uses_host.then_some(axes)).collect()
+}
+
 /// A finite time with a total order.
 #[derive(Clone, Copy, PartialEq)]
 struct Time(f64);
@@ -252,9 +259,11 @@ struct ScheduleSimulation<'a> {
     started: usize,
     computing: bool,
     is_local: Vec<bool>,
-    /// Collectives that could start, by the axes whose links they use.
-    ready: BTreeMap<Vec<AxisId>, BTreeSet<usize>>,
-    /// For each axis, whether its links are in use, and the step that used them last.
+    /// The links that each step uses: those of axes by their number, then that to the host.
+    links: Vec<Vec<usize>>,
+    /// Collectives that could start, by the links that they use.
+    ready: BTreeMap<Vec<usize>, BTreeSet<usize>>,
+    /// For each link, whether it is in use, and the step that used it last.
     busy: Vec<bool>,
     last_on: Vec<Option<usize>>,
     last_local: Option<usize>,
@@ -279,9 +288,10 @@ impl<'a> ScheduleSimulation<'a> {
             started: 0,
             computing: false,
             is_local,
+            links: costs.iter().map(|cost| links(cost, axes)).collect(),
             ready: BTreeMap::new(),
-            busy: vec![false; axes],
-            last_on: vec![None; axes],
+            busy: vec![false; axes + 1],
+            last_on: vec![None; axes + 1],
             last_local: None,
             running: BinaryHeap::new(),
             start_s: vec![0.0; steps],
@@ -315,7 +325,7 @@ impl<'a> ScheduleSimulation<'a> {
     /// A step whose operands exist.
     fn offer(&mut self, step: usize) {
         if !self.is_local[step] {
-            self.ready.entry(self.costs[step].links.clone()).or_default().insert(step);
+            self.ready.entry(self.links[step].clone()).or_default().insert(step);
         }
     }
 
@@ -323,8 +333,8 @@ impl<'a> ScheduleSimulation<'a> {
         if self.is_local[step] {
             self.computing = false;
         }
-        for axis in &self.costs[step].links {
-            self.busy[axis.index()] = false;
+        for &link in &self.links[step] {
+            self.busy[link] = false;
         }
         let dataflow = self.dataflow;
         for (reader, _) in dataflow.readers(step) {
@@ -345,12 +355,12 @@ impl<'a> ScheduleSimulation<'a> {
             self.start(next, now, before.into_iter().collect());
         }
         while let Some(next) = self.next_collective() {
-            let links = &self.costs[next].links;
+            let links = &self.links[next];
             self.ready.get_mut(links).expect("it was found there").remove(&next);
             let mut before = Vec::new();
-            for axis in links {
-                self.busy[axis.index()] = true;
-                before.extend(self.last_on[axis.index()].replace(next));
+            for &link in links {
+                self.busy[link] = true;
+                before.extend(self.last_on[link].replace(next));
             }
             self.start(next, now, before);
         }
@@ -358,10 +368,8 @@ impl<'a> ScheduleSimulation<'a> {
 
     /// The first collective in program order that can start.
     fn next_collective(&self) -> Option<usize> {
-        let free = self
-            .ready
-            .iter()
-            .filter(|(links, _)| links.iter().all(|axis| !self.busy[axis.index()]));
+        let free =
+            self.ready.iter().filter(|(links, _)| links.iter().all(|&link| !self.busy[link]));
         free.filter_map(|(_, steps)| steps.first().copied()).min()
     }
 

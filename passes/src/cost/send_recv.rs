@@ -1,5 +1,5 @@
-//! Operations that send data themselves: `roll` along a sharded dimension, and the sends between
-//! neighbouring stages of a pipeline.
+//! Operations that send data themselves: `roll` along a sharded dimension, the sends between
+//! neighbouring stages of a pipeline, and transfers between the memories of device and host.
 //!
 //! The result of either is another value than its operand (the next block, the previous layer's
 //! output), so it cannot be a collective, which moves a value between its shardings; and a sharded
@@ -27,6 +27,8 @@ pub(crate) struct Sent {
     pub bytes: f64,
     /// The axes whose links it uses.
     pub axes: Vec<AxisId>,
+    /// Whether it uses the link to the host instead.
+    pub uses_host: bool,
     /// Seconds per execution.
     pub seconds: f64,
 }
@@ -40,6 +42,7 @@ pub(crate) fn sent(program: &Program, op: &Op, sharding: &Sharding) -> Option<Se
             halo(program, op, windows, sharding)
         }
         _ if program.is_stage_send(op) => stage_send(program, op, sharding),
+        _ if op.host_transfer().is_some() => host_transfer(program, op, sharding),
         _ => None,
     }
 }
@@ -55,7 +58,8 @@ fn rolled(program: &Program, op: &Op, roll: &Roll, sharding: &Sharding) -> Optio
         .collect();
     let bytes = local_shape::roll_share(program, roll, split)?
         * local_shape::local_bytes(program, op.result, sharding);
-    Some(Sent { seconds: collective::shift_seconds(program, &axes, bytes), bytes, axes })
+    let seconds = collective::shift_seconds(program, &axes, bytes);
+    Some(Sent { seconds, bytes, axes, uses_host: false })
 }
 
 /// Each device sends the elements at either end of its block that windows of the blocks next to it
@@ -87,7 +91,7 @@ fn halo(program: &Program, op: &Op, windows: &Windows, sharding: &Sharding) -> O
     };
     // The pass over the block waits for its ends.
     let seconds = sent_s + local::work(program, op, &[&operand], sharding).seconds;
-    Some(Sent { bytes, axes, seconds }).filter(|sent| sent.bytes > 0.0)
+    Some(Sent { bytes, axes, uses_host: false, seconds }).filter(|sent| sent.bytes > 0.0)
 }
 
 /// The axes of the operand's dimensions where those of the result are known, and `along` of it is
@@ -121,7 +125,14 @@ fn stage_send(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
     } else {
         collective::hop_seconds(program, pipeline.axis, bytes)
     };
-    Some(Sent { bytes, axes: vec![pipeline.axis], seconds })
+    Some(Sent { bytes, axes: vec![pipeline.axis], uses_host: false, seconds })
+}
+
+/// Each device sends its block to the memory of its host, or brings it back.
+fn host_transfer(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
+    let bytes = local_shape::local_bytes(program, op.result, sharding);
+    let seconds = bytes / program.hardware.host_bandwidth?;
+    Some(Sent { bytes, axes: Vec::new(), uses_host: true, seconds })
 }
 
 /// The data that a step of a plan sends, if it is such an operation.

@@ -242,6 +242,7 @@ fn role(program: &Program, op: &Op) -> Role {
         _ if is_region_boundary(op) || op.is(&MapForm::Total) || program.is_stage_send(op) => {
             Role::Alone
         }
+        _ if op.host_transfer().is_some() => Role::Alone,
         OpKind::Map(_) | OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => {
             Role::ElementWise
         }

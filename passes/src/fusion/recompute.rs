@@ -89,7 +89,7 @@ fn is_cheap(program: &Analyzed, op: &Op) -> bool {
 fn is_named(program: &Analyzed, op: &Op) -> bool {
     let checkpoint = op.repeat.and_then(|block| program.repeats[block].checkpoint.as_ref());
     let named = checkpoint.filter(|checkpoint| !checkpoint.recomputes_named);
-    op.is_kept || named.is_some_and(|checkpoint| checkpoint.values.contains(&op.result))
+    op.is_kept || named.is_some_and(|checkpoint| checkpoint.named.values.contains(&op.result))
 }
 
 fn leaves(program: &Analyzed, value: ValueId) -> bool {

@@ -37,6 +37,8 @@ pub(crate) struct ValueShape {
     pub partial: Option<Reduction>,
     /// The stage axis of its pipeline, along which devices have different layers.
     pub staged_over: Option<AxisId>,
+    /// Whether it is in the memory of the host, where nothing reshards it.
+    pub is_on_host: bool,
 }
 
 /// One reshard step from a state.
@@ -72,9 +74,14 @@ impl ShardingSpace {
         let mut space = Self { edges: Vec::new(), states, classes: part.classes.clone() };
         let pricing = Pricing { program, shape, cost_model, limit };
         let alike = space.alike(program);
-        space.edges = (0..space.len())
-            .map(|state| space.edges_from(&pricing, state, &alike[state]))
-            .collect();
+        let edges = |state: State| {
+            if shape.is_on_host {
+                Vec::new()
+            } else {
+                space.edges_from(&pricing, state, &alike[state])
+            }
+        };
+        space.edges = (0..space.len()).map(edges).collect();
         space
     }
 

@@ -71,6 +71,7 @@ impl<'a> Tables<'a> {
         let partial = partial_kinds(program);
         let mut shapes: IndexSet<ValueShape, FxBuildHasher> = IndexSet::default();
         let mut table_of = Vec::with_capacity(program.values.len());
+        let on_host = program.on_host();
         for (id, value) in program.values.iter_enumerated() {
             let sizes = value
                 .dims
@@ -83,6 +84,7 @@ impl<'a> Tables<'a> {
                 bits: value.dtype.bits(),
                 partial: partial[id.index()],
                 staged_over,
+                is_on_host: on_host.contains(&id),
             };
             table_of.push(shapes.insert_full(shape).0);
         }

@@ -39,6 +39,7 @@ mod again;
 mod blocks;
 mod emit;
 mod fault;
+mod offload;
 mod rules;
 
 use emit::{Emitter, Into, gradient_name};

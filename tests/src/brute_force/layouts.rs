@@ -239,7 +239,11 @@ impl Brute<'_> {
             OpKind::Update { .. } => Some(written + of(0) + of(1) + 2.0 * of(2)),
             _ => None,
         };
-        let hbm = self.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
+        let hardware = &self.program.hardware;
+        if matches!(op.kind, OpKind::Map(MapFn { form: MapForm::Host(_), .. })) {
+            return size / hardware.host_bandwidth.unwrap_or(f64::INFINITY);
+        }
+        let hbm = hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
         if let Some(bytes) = copied {
             return bytes / hbm;
         }
@@ -253,8 +257,7 @@ impl Brute<'_> {
                 of(0) * 8.0 / f64::from(dtypes[0].bits()),
                 dtypes.into_iter().max().unwrap_or_default(),
             );
-            return (elements / self.program.hardware.peak_flops(dtype))
-                .max((written + of(0) + of(1)) / hbm);
+            return (elements / hardware.peak_flops(dtype)).max((written + of(0) + of(1)) / hbm);
         }
         let points: f64 = indices
             .iter()

@@ -10,7 +10,7 @@
 
 [
   "over" "as" "pad" "zigzag" "no" "stays" "sharded" "from" "given" "gradients" "until" "step" "update" "weights" "regathered" "kept" "chosen" "forward"
-  "reversed" "in" "of" "keep" "only"
+  "reversed" "in" "of" "keep" "only" "offload"
 ] @keyword
 
 ; Names

@@ -1,6 +1,7 @@
 //! The nodes of a rank: the plan's steps with blocks written out, and what they read.
 
 use indexmap::IndexMap;
+use shardwise_ir::functions::HostTransfer;
 use shardwise_ir::ids::RepeatId;
 use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::unroll::{self, Stage, Unrolled};
@@ -13,6 +14,8 @@ use super::message::{Message, Value, attribute};
 use crate::Planned;
 
 /// Types of nodes, by their numbers in Chakra's schema.
+const LOAD: u64 = 2;
+const STORE: u64 = 3;
 const COMPUTE: u64 = 4;
 const SEND: u64 = 5;
 const RECEIVE: u64 = 6;
@@ -122,6 +125,17 @@ fn communicated(step: &StepJson) -> Vec<String> {
 }
 
 /// The number of a collective in Chakra's schema.
+/// The type of the node of a transfer between the memories of device and host.
+fn memory_node(step: &StepJson) -> Option<u64> {
+    match &step.operation {
+        Some(Operation::Map { function, .. }) if function == HostTransfer::To.name() => Some(STORE),
+        Some(Operation::Map { function, .. }) if function == HostTransfer::From.name() => {
+            Some(LOAD)
+        }
+        _ => None,
+    }
+}
+
 fn comm_type(step: &StepJson) -> Option<u64> {
     match step.operation.as_ref()? {
         Operation::AllReduce { .. } => Some(0),
@@ -257,12 +271,13 @@ impl<'g> Writer<'g> {
             _ if step.flops == 0.0 && step.local_bytes == 0 => needed,
             _ => {
                 let ops = (step.flops / share as f64).round() as u64;
-                let attributes = [
-                    ("num_ops", Value::Int64(ops)),
-                    ("tensor_size", Value::Uint64(step.local_bytes / share as u64)),
-                ];
+                let kind = memory_node(step);
+                let ops = kind.is_none().then_some(("num_ops", Value::Int64(ops)));
+                let size = ("tensor_size", Value::Uint64(step.local_bytes / share as u64));
+                let attributes: Vec<_> = ops.into_iter().chain([size]).collect();
                 let seconds = step.time_s / share as f64;
-                vec![self.write((&step.value, COMPUTE), &needed, seconds, &attributes)]
+                let node = (step.value.as_str(), kind.unwrap_or(COMPUTE));
+                vec![self.write(node, &needed, seconds, &attributes)]
             }
         }
     }

@@ -169,6 +169,8 @@ impl Dialect for Jax {
     ) -> Result {
         Ok(match function {
             "stop_gradient" => format!("lax.stop_gradient({})", a[0]),
+            "offload" => format!("jax.device_put({}, jax.memory.Space.Host)", a[0]),
+            "reload" => format!("jax.device_put({}, jax.memory.Space.Device)", a[0]),
             "pow" => format!("jnp.power({}, {})", a[0], a[1]),
             "rsqrt" => format!("lax.rsqrt({})", a[0]),
             "erf" => format!("jax.scipy.special.erf({})", a[0]),

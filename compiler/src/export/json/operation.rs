@@ -27,7 +27,8 @@ pub enum Operation {
     },
     /// An element-wise function; operands may lack dimensions of the result.
     Map {
-        /// `add`, `sub`, `mul`, `div`, `neg`, or the name of a function of the language.
+        /// `add`, `sub`, `mul`, `div`, `neg`, `offload`, `reload`, or the name of a function of the
+        /// language.
         function: String,
         /// In order.
         arguments: Vec<Argument>,
@@ -376,6 +377,7 @@ impl Names<'_> {
                 call(infix(*how), vec![number(scalar), Argument::Operand(0)])
             }
             MapForm::Negate => call("neg", all().collect()),
+            MapForm::Host(transfer) => call(transfer.name(), all().collect()),
             MapForm::Cast(dtype) => Operation::Cast { dtype: dtype.name().to_owned() },
             MapForm::LoopCarried => Operation::Carry,
             MapForm::Last => Operation::Last,

@@ -114,12 +114,26 @@ fn called(b: &mut Builder, function: &str, a: &[Array]) -> Option<Array> {
     activation(b, function, a).or_else(|| update(b, function, a))
 }
 
+/// The same array in another memory.
+fn placed(b: &mut Builder, x: &Array, memory: &str) -> Array {
+    let text = format!(
+        "stablehlo.custom_call @annotate_device_placement({}) {{has_side_effect = true, \
+            mhlo.frontend_attributes = {{_xla_buffer_placement = \"{memory}\"}}}} : ({}) -> {}",
+        x.name,
+        x.ty(),
+        x.ty()
+    );
+    b.define(&x.shape, x.dtype, &text)
+}
+
 /// Activations and their derivatives, the latter times the second argument.
 fn activation(b: &mut Builder, function: &str, a: &[Array]) -> Option<Array> {
     let x = &a[0];
     Some(match function {
         "copy" | "identity" => x.clone(),
         "stop_gradient" => b.unary("optimization_barrier", x),
+        "offload" => placed(b, x, "pinned_host"),
+        "reload" => placed(b, x, "device"),
         "ones" => b.like(x, 1.0),
         "square" => b.binary("multiply", x, x),
         "erf" => {

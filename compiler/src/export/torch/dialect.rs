@@ -177,6 +177,10 @@ impl Dialect for Torch {
             "maximum" => limit("max").replace("max=", "min="),
             "minimum" => limit("min").replace("min=", "max="),
             "stop_gradient" => format!("{}.detach()", a[0]),
+            "offload" => format!("{}.cpu()", a[0]),
+            "reload" => {
+                format!("{}.to(torch.accelerator.current_accelerator() or \"cpu\")", a[0])
+            }
             "pow" => format!("torch.pow({}, {})", a[0], a[1]),
             "gelu" => format!("gelu({})", a[0]),
             "silu" | "swish" => format!("functional.silu({})", a[0]),

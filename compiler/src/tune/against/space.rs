@@ -28,11 +28,11 @@ struct Choices {
     pipeline: Option<(u64, &'static str, Vec<u64>)>,
     /// Microbatches, of the pipeline or of gradients.
     microbatches: u64,
-    /// What is computed again, as the statement has it.
-    again: Option<Again>,
+    /// What is computed again or offloaded, as the statements have it.
+    again: Vec<Again>,
 }
 
-/// `keep` or `only`, and the names.
+/// `keep`, `only` or `offload`, and the names.
 type Again = (Option<String>, Vec<String>);
 
 /// Which choice of a program no candidate makes; none where it is one of them.
@@ -94,7 +94,7 @@ impl Choices {
             let chunks = layers.len() as u64 / stages;
             format!("{} of {}, {schedule}", counted(*stages, "stage"), counted(chunks, "chunk"))
         });
-        let again = if self.again.is_some() { "its `checkpoint`" } else { "no `checkpoint`" };
+        let again = if self.again.is_empty() { "no `checkpoint`" } else { "its `checkpoint`" };
         [
             (|a, b| a.mesh == b.mesh, "its mesh".to_owned()),
             (|a, b| a.pipeline == b.pipeline, pipeline),
@@ -108,14 +108,15 @@ fn shape(program: &Program, of: &Pipeline) -> (u64, &'static str, Vec<u64>) {
     (program.mesh.axes[of.axis].size, of.schedule.name(), of.stages.layers().to_vec())
 }
 
-/// The statement that says what is computed again; plans and resolved programs have only what
-/// follows from it.
-fn again(text: &str) -> Option<Again> {
+/// The statements that say what is computed again; plans and resolved programs have only what
+/// follows from them.
+fn again(text: &str) -> Vec<Again> {
     let statements = shardwise_grammar::parse(text).0.statements;
-    statements.into_iter().find_map(|statement| match statement.node {
+    let again = statements.into_iter().filter_map(|statement| match statement.node {
         Statement::Checkpoint { how, names } => {
             Some((how.map(|how| how.node), names.into_iter().map(|name| name.node).collect()))
         }
         _ => None,
-    })
+    });
+    again.collect()
 }

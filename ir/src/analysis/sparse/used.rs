@@ -78,7 +78,9 @@ fn left_of_operand(
     match &op.kind {
         OpKind::Map(function) => match &function.form {
             MapForm::Position(_) => return None,
-            MapForm::LoopCarried | MapForm::Last | MapForm::Total => return Some(Vec::new()),
+            MapForm::LoopCarried | MapForm::Last | MapForm::Total | MapForm::Host(_) => {
+                return Some(Vec::new());
+            }
             // What masks its operand has the pattern itself.
             MapForm::Causal { .. } | MapForm::Call { function: Function::Select, .. } => {
                 masks.extend(patterns[op.result].map(|pattern| pattern.mask));

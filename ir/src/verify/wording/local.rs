@@ -310,7 +310,7 @@ impl Words<'_> {
 fn function_name(op: &Op) -> String {
     match &op.kind {
         OpKind::Map(function) => match &function.form {
-            MapForm::Call { .. } | MapForm::Cast(_) => {
+            MapForm::Call { .. } | MapForm::Cast(_) | MapForm::Host(_) => {
                 function.form.function_name().unwrap_or_default()
             }
             MapForm::Causal { fill: Fill::Infinite, .. } => "causal".to_owned(),

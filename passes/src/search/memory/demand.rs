@@ -194,7 +194,9 @@ fn copies(program: &Program, value: ValueId) -> f64 {
 fn takes_no_bytes(program: &Analyzed, value: ValueId) -> bool {
     let producer = program.dataflow().definition(value).map(|op| &program.ops[op]);
     producer.is_some_and(|op| {
-        op.kernel.result_on_chip || matches!(op.kind, OpKind::Rearrange(Rearrange::Part { .. }))
+        op.kernel.result_on_chip
+            || op.is_stored_on_host()
+            || matches!(op.kind, OpKind::Rearrange(Rearrange::Part { .. }))
     })
 }
 

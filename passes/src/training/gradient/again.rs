@@ -28,6 +28,8 @@ use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Phase, Program, Repeat,
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::unroll::is_loop_exit;
 
+use super::offload::{self, Offloaded};
+
 /// The derived statements, after those that rematerialise the values that are not kept. Inner
 /// blocks go first: what they compute again may read what an outer layer has to compute again, too.
 pub(super) fn recompute(
@@ -37,9 +39,12 @@ pub(super) fn recompute(
     span: Span,
     dataflow: &Dataflow<OpId>,
 ) -> Vec<Op> {
+    let mut names = Names { taken, span };
+    let mut stores = Vec::new();
     let reversed = program.repeats.iter_enumerated().filter_map(|(back, repeat)| {
-        let Repeat { checkpoint, scan, .. } = &program.repeats[repeat.reversed?];
-        (checkpoint.is_some() || scan.is_some()).then_some((back, repeat.reversed?))
+        let Repeat { checkpoint, offload, scan, .. } = &program.repeats[repeat.reversed?];
+        (checkpoint.is_some() || offload.is_some() || scan.is_some())
+            .then_some((back, repeat.reversed?))
     });
     let mut reversed: Vec<(RepeatId, RepeatId)> = reversed.collect();
     reversed.sort_by_key(|(back, _)| Reverse(program.repeats.outwards(Some(*back)).count()));
@@ -49,9 +54,18 @@ pub(super) fn recompute(
         let end = derived.iter().rposition(is_inside).map_or(start, |last| last + 1);
         let run = derived[start..end].to_vec();
         let needed = needed(program, dataflow, &run, forward);
-        let run = with_copies(program, &run, (forward, back), &needed, taken, span);
+        let reads = |value: ValueId| {
+            let again = program.ops.iter().filter(|op| needed.contains(&op.result));
+            run.iter().chain(again).any(|op| op.operands.iter().any(|it| it.value == value))
+        };
+        let reads: IndexSet<ValueId> =
+            program.offloaded(forward).into_iter().filter(|&value| reads(value)).collect();
+        let offloaded = offload::offload(program, (forward, back), &reads, &mut names);
+        stores.extend(offloaded.stores.iter().cloned());
+        let run = with_copies(program, &run, (forward, back), &needed, offloaded, &mut names);
         derived.splice(start..end, run);
     }
+    offload::insert(program, stores);
     program.mark_kept();
     derived
 }
@@ -61,11 +75,10 @@ fn with_copies(
     run: &[Op],
     (forward, back): (RepeatId, RepeatId),
     needed: &IndexSet<ValueId>,
-    taken: &mut IndexSet<String>,
-    span: Span,
+    offloaded: Offloaded,
+    names: &mut Names<'_>,
 ) -> Vec<Op> {
-    let mut again: IndexMap<ValueId, ValueId> = IndexMap::new();
-    let mut copies = Vec::new();
+    let Offloaded { back: mut again, loads: mut copies, .. } = offloaded;
     let is_entry = |op: &&Op| op.is(&MapForm::LoopCarried) && op.repeat == Some(back);
     let entries = run.iter().take_while(is_entry).count();
     let body: Vec<Op> = program
@@ -75,13 +88,7 @@ fn with_copies(
         .cloned()
         .collect();
     for op in body {
-        let value = Value {
-            name: fresh(&program.values[op.result].name, taken),
-            repeat: Some(back),
-            span,
-            ..program.values[op.result].clone()
-        };
-        let result = program.values.push(value);
+        let result = names.derived(program, op.result, "again", back);
         let mut copy =
             Op { repeat: Some(back), phase: Phase::Backward, is_kept: false, result, ..op.clone() };
         rename(&mut copy, &again);
@@ -106,12 +113,14 @@ fn needed(
 ) -> IndexSet<ValueId> {
     let keeps_all = program.repeats[forward].checkpoint.is_none();
     let is_kept = program.is_kept_for_gradients(forward);
+    let offloaded = program.offloaded(forward);
     // `None` for values that are available: kept, carried into the layer, of no layer, or the
     // result of a block inside, which is not run for a second time.
     let again = |value: ValueId| {
         let is_here = program.values[value].repeat == Some(forward);
         let op = &program.ops[is_here.then(|| dataflow.definition(value))??];
         let is_lost = is_view_of_chunk(program, dataflow, op) || !(keeps_all || is_kept(value));
+        let is_lost = is_lost && !offloaded.contains(&value);
         (is_lost && !op.is(&MapForm::LoopCarried) && !is_loop_exit(op)).then_some(op)
     };
     let lost = |op: &Op| {
@@ -144,16 +153,37 @@ fn rename(op: &mut Op, again: &IndexMap<ValueId, ValueId>) {
     }
 }
 
-/// `h.again`, or with a number after it if that is taken.
-fn fresh(name: &str, taken: &mut IndexSet<String>) -> String {
-    let plain = format!("{name}.again");
-    let numbered = || {
-        (2..=taken.len() + 2)
-            .map(|number| format!("{plain}{number}"))
-            .find(|name| !taken.contains(name))
-            .unwrap_or_default()
-    };
-    let fresh = if taken.contains(&plain) { numbered() } else { plain };
-    taken.insert(fresh.clone());
-    fresh
+/// The names of values that are derived from others.
+pub(super) struct Names<'t> {
+    taken: &'t mut IndexSet<String>,
+    /// The statement that they are derived for.
+    pub(super) span: Span,
+}
+
+impl Names<'_> {
+    /// A value of a block like another one, under the name of that and a word.
+    pub(super) fn derived(
+        &mut self,
+        program: &mut Program,
+        of: ValueId,
+        word: &str,
+        block: RepeatId,
+    ) -> ValueId {
+        let name = self.fresh(&format!("{}.{word}", program.values[of].name));
+        let like = program.values[of].clone();
+        program.values.push(Value { name, repeat: Some(block), span: self.span, ..like })
+    }
+
+    /// `h.again`, or with a number after it if that is taken.
+    fn fresh(&mut self, plain: &str) -> String {
+        let numbered = || {
+            (2..=self.taken.len() + 2)
+                .map(|number| format!("{plain}{number}"))
+                .find(|name| !self.taken.contains(name))
+                .unwrap_or_default()
+        };
+        let fresh = if self.taken.contains(plain) { numbered() } else { plain.to_owned() };
+        self.taken.insert(fresh.clone());
+        fresh
+    }
 }

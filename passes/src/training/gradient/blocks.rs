@@ -73,6 +73,7 @@ fn reversed(program: &mut Program, block: RepeatId, within: Option<RepeatId>) ->
         count,
         reversed: Some(block),
         checkpoint: None,
+        offload: None,
         kept_gathered: Vec::new(),
         within,
         microbatches_of: None,

@@ -291,7 +291,8 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
             MapForm::Infix(Arithmetic::Add | Arithmetic::Sub)
             | MapForm::InfixScalar(Arithmetic::Add | Arithmetic::Sub, _)
             | MapForm::ScalarInfix(_, Arithmetic::Add)
-            | MapForm::Total,
+            | MapForm::Total
+            | MapForm::Host(_),
             _,
         ) => Given,
         (MapForm::LoopCarried, _) => return Carried,

@@ -137,6 +137,7 @@ fn consistent(name: &str, traces: &Traces) {
             let number = |name: &str| node.numbers[name];
             let message = || ["comm_src", "comm_dst", "comm_tag", "comm_size"].map(number);
             match node.kind {
+                2 | 3 => assert!(number("tensor_size") > 0, "{name}"),
                 4 => assert!(number("num_ops") + number("tensor_size") > 0, "{name}"),
                 5 => assert!(number("comm_src") == rank && sent.insert(message()), "{name}"),
                 6 => assert!(number("comm_dst") == rank && received.insert(message()), "{name}"),

@@ -1,7 +1,9 @@
 //! `checkpoint` by kinds of values: what is computed again, and that gradients stay the same.
 
 use shardwise::verify::{Sizes, evaluate};
+use shardwise::{Hardware, Options, Planned};
 use shardwise_ir::unroll;
+use shardwise_tests::planning::planned;
 use shardwise_tests::properties::{checked_plans, program};
 use shardwise_tests::random::arrays;
 use shardwise_tests::read;
@@ -65,6 +67,8 @@ fn gradients_do_not_depend_on_what_is_kept() {
         "checkpoint only mlp, q",
         "checkpoint keep products",
         "checkpoint keep attention, mlp",
+        "checkpoint offload x, q, mlp",
+        "checkpoint\ncheckpoint offload x",
     ] {
         let again = gradients(checkpoint);
         for name in ["dx", "dwq@0", "dwv@1", "dwin@0", "dwout@1"] {
@@ -73,4 +77,64 @@ fn gradients_do_not_depend_on_what_is_kept() {
             assert!(worst <= 1e-12, "{checkpoint}: {name} {worst}");
         }
     }
+}
+
+fn near(a: f64, b: f64) {
+    assert!((a - b).abs() <= 1e-9 * b.abs(), "{a} {b}");
+}
+
+/// Layers with these statements at their end, planned.
+fn offloaded(statements: &str) -> Planned {
+    let source = read("tests/programs/layers/offload.shard");
+    let source = source.replace("  checkpoint\n  checkpoint offload x\n", statements);
+    planned(&source, &Options::default())
+}
+
+#[test]
+fn what_waits_on_the_host_takes_no_memory_of_the_device() {
+    let kept = offloaded("  checkpoint\n").report;
+    let sent = offloaded("  checkpoint\n  checkpoint offload x\n").report;
+    // Of 8 layers, and of 8 devices: rows of the batch, all positions, two bytes.
+    let bytes = 8.0 * (64.0 * 512.0 * 1024.0 * 2.0) / 8.0;
+    near(sent.memory.host_bytes, bytes);
+    near(kept.memory.host_bytes, 0.0);
+    // One of them is on the device, when it has come back.
+    near(kept.memory.peak_bytes - sent.memory.peak_bytes, bytes * 7.0 / 8.0);
+    near(sent.host_s, 2.0 * bytes / 64e9);
+    near(sent.serial_s - kept.serial_s, sent.host_s);
+    // Schedules hide most of it.
+    assert!(sent.schedule.makespan_s - kept.schedule.makespan_s < 0.2 * sent.host_s);
+    assert!(sent.schedule.makespan_s >= sent.overlap_s);
+}
+
+#[test]
+fn only_what_gradients_read_is_sent_to_the_host() {
+    let sent = |checkpoint: &str| {
+        let program = program("layers", &layers(checkpoint));
+        let sent = program.ops.iter().filter(|op| op.is_stored_on_host());
+        sent.map(|op| program.values[op.operands[0].value].name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(sent("checkpoint offload x, o"), ["x.in", "o"]);
+    // The mask and what it reads are no part of the gradients of softmax.
+    assert_eq!(sent("checkpoint offload l, p"), ["p"]);
+    // Computed again from what comes back, and no longer read itself.
+    assert_eq!(sent("checkpoint\ncheckpoint offload m, h"), ["m", "h"]);
+    assert_eq!(sent("checkpoint offload attention"), ["p"]);
+}
+
+#[test]
+fn tighter_host_links_make_schedules_longer_and_never_shorter_than_the_transfers() {
+    let at = |bandwidth: f64| {
+        let chip = Hardware {
+            name: "chip".to_owned(),
+            host_bandwidth: Some(bandwidth),
+            ..Hardware::preset("h100").expect("it is one")
+        };
+        let source = read("tests/programs/layers/offload.shard").replace("h100", "chip");
+        planned(&source, &Options { known: vec![chip], ..Options::default() }).report
+    };
+    let (slow, fast) = (at(4e9), at(64e9));
+    assert!(slow.schedule.makespan_s > fast.schedule.makespan_s);
+    assert!(slow.schedule.makespan_s >= slow.host_s && slow.overlap_s >= slow.host_s);
+    near(slow.host_s, 16.0 * fast.host_s);
 }

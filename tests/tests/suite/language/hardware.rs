@@ -47,6 +47,7 @@ fn presets_have_the_numbers_of_their_sources() {
             ("memory_bandwidth", chip.hbm_bandwidth),
             ("link_bandwidth", chip.link_bandwidth),
             ("network_bandwidth", chip.dcn_bandwidth),
+            ("host_bandwidth", chip.host_bandwidth),
         ];
         for (key, given) in numbers {
             match (record[key].as_f64(), given) {

@@ -92,7 +92,8 @@ const AFTER: [&str; 5] = [
     "x = x - 0.5 * t *F U\n",
     "x = x * q + t *F Q\n",
 ];
-const CHECKPOINTS: [&str; 3] = ["", "checkpoint\n", "checkpoint only h\n"];
+const CHECKPOINTS: [&str; 4] =
+    ["", "checkpoint\n", "checkpoint only h\n", "checkpoint only h\ncheckpoint offload x\n"];
 
 /// A program with a block of random statements in another, and these lines around both.
 fn random(numbers: &[u32], (open, close): (&str, &str), backward: &str) -> String {

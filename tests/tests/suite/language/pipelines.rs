@@ -288,7 +288,8 @@ fn random(numbers: &[u32], rows: u64, frame: Option<&str>) -> String {
     source += STEPS[numbers[2] as usize % STEPS.len()];
     source += STEPS[numbers[3] as usize % STEPS.len()];
     source += STEPS[0];
-    source += if numbers[4].is_multiple_of(3) { "checkpoint\n}\n" } else { "}\n" };
+    source += ["checkpoint\n", "", "checkpoint offload x\n"][numbers[4] as usize % 3];
+    source += "}\n";
     source += if frame.is_some() { "}\n" } else { "" };
     let from = ["y = tanh(x * s)\n", "y = x * s\n"][numbers[4] as usize % 2];
     source + from + "backward from y given dy\noutput y" + pick(5, &SPLITS) + ", ds[D]\n"
