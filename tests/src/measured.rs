@@ -10,7 +10,7 @@ use shardwise_ir::hardware::Hardware;
 use shardwise_ir::plan::Plan;
 use shardwise_passes::report::report;
 
-pub use cases::{Case, Part, calculon_cases, memory_cases, time_cases};
+pub use cases::{Case, Part, calculon_cases, megatron_cases, memory_cases, time_cases};
 pub use page::{Line, Prediction, lines, page, table};
 
 use crate::read;

@@ -111,6 +111,11 @@ pub fn memory_cases() -> Vec<Case> {
     cases("tests/measured/memory_cases.json")
 }
 
+/// Megatron's models of 1.7B to 1T parameters; times follow from the published rates.
+pub fn megatron_cases() -> Vec<Case> {
+    cases("tests/measured/megatron.json")
+}
+
 /// What calculon's optimiser finds; the time is its own prediction.
 pub fn calculon_cases() -> Vec<Case> {
     cases("tests/measured/calculon.json")

@@ -14,7 +14,8 @@ pub struct Section {
 }
 
 /// The sections of the page.
-pub const SECTIONS: [Section; 6] = [
+pub const SECTIONS: [Section; 7] = [
+    Section { title: "Megatron, 1.7B to 1T", cases: "n21-" },
     Section { title: "Megatron", cases: "k22-" },
     Section { title: "LLaMA 3 405B", cases: "llama3-" },
     Section { title: "MPT", cases: "mpt-" },

@@ -2,6 +2,7 @@
 
 use shardwise::tune::{Recompute, Request};
 use shardwise_ir::blocks::Pipeline;
+use shardwise_ir::hardware::Wraparound;
 use shardwise_ir::program::Program;
 
 /// Every choice of the program, and what is near it.
@@ -11,7 +12,7 @@ pub(super) fn around(program: &Program) -> Request {
     let split = program.repeats.iter().find(|block| block.microbatches_of.is_some());
     let near = Request {
         axes: axes.max(2),
-        recompute: vec![Recompute::Nothing, Recompute::Layers],
+        recompute: recomputations(program),
         ..Request::of_chips(program.mesh.devices())
     };
     if let Some(pipeline) = staged {
@@ -19,6 +20,15 @@ pub(super) fn around(program: &Program) -> Request {
     }
     let own = split.map_or(1, |block| block.count);
     Request { stages: vec![1], microbatches: sorted([1, own, 2 * own]), ..near }
+}
+
+/// Layers or nothing; on TPUs also layers with their inputs on the host, as the recipes of `MaxText`
+/// have them.
+fn recomputations(program: &Program) -> Vec<Recompute> {
+    let chip = &program.hardware;
+    let offloads = chip.host_bandwidth.is_some() && chip.wraparound != Wraparound::Switched;
+    let offload = offloads.then_some(Recompute::Offload);
+    [Recompute::Nothing, Recompute::Layers].into_iter().chain(offload).collect()
 }
 
 /// What a program computes again: its layers, or nothing.

@@ -5,7 +5,7 @@
 
 use std::sync::Mutex;
 
-use shardwise_tests::measured::time_cases;
+use shardwise_tests::measured::{megatron_cases, time_cases};
 use shardwise_tests::published::{SECTIONS, Section, calculon, found, row, with_section};
 use shardwise_tests::{read, root};
 
@@ -19,7 +19,8 @@ static WRITING: Mutex<()> = Mutex::new(());
 
 fn is_current(title: &str) {
     let section = section(title);
-    let cases = time_cases().into_iter().filter(|case| case.id != TOO_LARGE);
+    let cases = time_cases().into_iter().chain(megatron_cases());
+    let cases = cases.filter(|case| case.id != TOO_LARGE);
     let cases = cases.filter(|case| case.id.starts_with(section.cases));
     let rows: Vec<String> = cases.map(|case| shown(|| row(&found(&case)))).collect();
     has_rows(section, &rows);
@@ -52,6 +53,11 @@ fn has_rows(section: &Section, rows: &[String]) {
 #[test]
 fn configurations_of_megatron() {
     is_current("Megatron");
+}
+
+#[test]
+fn sizes_of_megatron() {
+    is_current("Megatron, 1.7B to 1T");
 }
 
 #[test]
