@@ -12,9 +12,9 @@ with how many replicas, how many chips to a replica and which batches.
 
 The programs have no shardings: prompts and decode steps of a batch `B`, as far as a search needs
 them. Weights and what products read are in the model's dtype, sums over the links in bf16; experts
-have the same number of tokens each, and all are read. The peer's search is its command `cli
-default`, for TensorRT-LLM, with its tables of kernels; it is neither part of this project nor was
-anything fitted to it.
+have the same number of tokens each, and all are read; int4 stands for mxfp4. The peer's search is
+its command `cli default`, for TensorRT-LLM, with its tables of kernels; it is neither part of this
+project nor was anything fitted to it.
 """
 
 import argparse
