@@ -231,16 +231,16 @@ def shardwise(binary, case, chip, chips):
     model = MODELS[case.model]
     whole = model.experts // model.chosen if model.experts else 1
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("prefill", "decode"):
-            text = Phase(case, chip, name == "prefill").text()
-            (Path(folder) / f"{name}.shard").write_text(text)
+        prefill, decode = (Path(folder) / f"{name}.shard" for name in ("prefill", "decode"))
+        for file in (prefill, decode):
+            file.write_text(Phase(case, chip, file is prefill).text())
         command = [
-            binary, "tune", "decode.shard", "--prefill", "prefill.shard", "--chips", str(chips),
+            binary, "tune", decode, "--prefill", prefill, "--chips", str(chips),
             "--tokens", str(TOKENS), "--ttft", f"{FIRST_S}s", "--tpot", f"{1e3 * NEXT_S}ms",
             "--batch", "|".join(str(size) for size in SEQUENCES if size % whole == 0),
             "--prompts", "|".join(map(str, PROMPTS)), "--best", "100", "--format", "json"]
         start = time.perf_counter()
-        run = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        run = subprocess.run(command, capture_output=True, text=True)
         seconds = time.perf_counter() - start
     if run.returncode:
         raise SystemExit(run.stderr)
