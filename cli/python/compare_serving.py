@@ -16,14 +16,25 @@ writes such a step as a program, which shardwise plans at measured rates with at
 
 * Contexts differ between requests, evenly from `isl` to `isl + osl`: bytes and FLOPs are linear in
   them, so that a step has the mean.
-* Of `osl` steps, `batch * isl / chunk` prefill a chunk. Its size is the engine's default.
-* The busiest device of a group that shares experts has `IMBALANCE` times the mean load in prefill,
-  and in decode that of the most loaded of random choices.
-* The first token of a request comes after half a step of the others, which runs when it arrives,
-  and the steps that prefill its own prompt beside their decoding. `TOGETHER` of all requests, those
-  that a run begins with, arrive at once and wait for each other's prompts.
-* Between steps, schedulers and samplers take `STEP_S`; a request takes `REQUEST_S` through server,
-  tokenizer and scheduler: orders of magnitude that are stated, and not fitted.
+* vLLM and TensorRT-LLM read prompts beside decoding: of the `osl` steps of a request, as many have
+  a chunk of another's prompt as the prompts of the other `batch - 1` requests fill. A chunk has the
+  engine's default size.
+* SGLang reads prompts first, and decoding waits. Requests of one length then end together and are
+  followed by as many: of all others' prompts, half are read before a request's first token, and
+  half after it.
+* Where the batches of a series are no powers of two, a search of AIConfigurator chose them. Its
+  generator lets SGLang mix prompts and decoding, and limits a step to `MARGIN` tokens more than a
+  prompt.
+* Where lengths differ, the first token of a request comes after half a step of the others, which
+  runs when it arrives, and the steps that read its own prompt beside their decoding; `TOGETHER` of
+  all requests, those that a run begins with, arrive at once and wait for each other's prompts.
+  Requests of one length all do. An idle engine begins with the one that comes first.
+* Kernels of AllReduce are those of the engine, see `engine_rates.py`.
+* Between steps, schedulers and samplers take `STEP_S`, and `TOKEN_S` for each request; the latter
+  passes while the devices run where engines overlap it (SGLang, TensorRT-LLM). A request takes
+  `REQUEST_S` through server, tokenizer and scheduler. These are orders of magnitude that are
+  stated, and not fitted; a half to two thirds of a step of Llama-3 8B on an H100 were time of the
+  host before engines cared for it, as vLLM and SGLang published in 2024.
 
 The page of the project with the result is written by
 
@@ -43,14 +54,25 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import engine_rates
 import serving_programs
 from serving_programs import MODELS, Setting
 
 CHIPS = {"h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200"}
-# What the engines schedule beside decode at most, by default.
-CHUNK = {"trtllm": 8192, "vllm": 8192, "sglang": 8192}
+# Tokens of prompts that engines read in a step at most, by default.
+CHUNK = 8192
+# What the generator of AIConfigurator allows in a step beyond the length of a prompt.
+MARGIN = 1500
+# Engines whose decoding waits while prompts are read, by default; the others do both in one step.
+FILLS_FIRST = {"sglang"}
+# Rows that were measured together.
+SERIES = ("model_path", "system", "backend", "backend_version")
+# Engines whose host prepares a step while the one before it runs.
+OVERLAPS = {"sglang", "trtllm"}
 STEP_S = 50e-6
+TOKEN_S = 20e-6
 REQUEST_S = 20e-3
 # At so few requests the time to the first token is that of prefill, not of waiting.
 FEW = 4
@@ -63,12 +85,14 @@ TOGETHER = 0.1
 def points(path):
     """The aggregated points of the models, without those whose row contradicts itself."""
     with open(path, encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            if row["mode"] != "agg" or row["system"] not in CHIPS:
-                continue
-            setting = setting_of(row)
-            if setting and setting.is_consistent():
-                yield setting
+        rows = [row for row in csv.DictReader(file)
+                if row["mode"] == "agg" and row["system"] in CHIPS]
+    series = [tuple(row[name] for name in SERIES) for row in rows]
+    odd = {key for key, row in zip(series, rows) if whole(row["batch_size"]).bit_count() > 1}
+    for key, row in zip(series, rows):
+        setting = setting_of(row, key in odd)
+        if setting and setting.is_consistent():
+            yield setting
 
 
 def whole(text, empty=1):
@@ -76,7 +100,7 @@ def whole(text, empty=1):
     return int(float(text)) if text not in ("", "nan") else empty
 
 
-def setting_of(row):
+def setting_of(row, is_searched):
     """A point as the programs take it; none if the model is another one."""
     name = next((name for name in MODELS if serving_programs.is_model(name, row)), None)
     if name is None:
@@ -90,14 +114,20 @@ def setting_of(row):
         # Prompts of these runs are drawn evenly between 0.8 and 1 times the nominal length.
         prompt=whole(row["isl"]) * (0.9 if inferencemax else 1.0), batch=whole(row["batch_size"]),
         tp=tp, dp=dp, moe_tp=whole(row["moe_tp_size"], 0), moe_ep=whole(row["moe_ep_size"], 0),
-        ttft_ms=float(row["silicon_ttft_ms"]), tpot_ms=float(row["silicon_tpot_ms"]))
+        searched=is_searched, ttft_ms=float(row["silicon_ttft_ms"]),
+        tpot_ms=float(row["silicon_tpot_ms"]))
+
+
+def chunk_of(point):
+    """Tokens of prompts that the engine of a point reads in a step at most."""
+    return round(point.isl + MARGIN) if point.searched else CHUNK
 
 
 class Shardwise:
     """Plans programs with the command, each once."""
 
-    def __init__(self, binary):
-        self.binary, self.known = binary, {}
+    def __init__(self, binary, hardware):
+        self.binary, self.hardware, self.known = binary, hardware, {}
 
     def seconds(self, program):
         """Seconds of a step."""
@@ -109,7 +139,7 @@ class Shardwise:
         """The sum of all steps of the plan by the book's rules: engines choose no other collectives
         by what they cost, and run one step after the other."""
         flags = ["--strategy", "textbook", "--fusion", "attention", "--memory", "100TB",
-                 "--format", "json"]
+                 "--hardware-file", self.hardware, "--format", "json"]
         command = [self.binary, "plan", "-", *flags]
         run = subprocess.run(command, input=program, capture_output=True, text=True)
         if run.returncode:
@@ -119,21 +149,62 @@ class Shardwise:
     def predict(self, point):
         """Seconds to the first token and for each further one."""
         context = point.prompt + point.osl / 2
-        chunk = min(CHUNK[point.backend], point.batch * point.prompt)
-        alone = self.seconds(serving_programs.step(point, point.batch, context, 0))
-        mixed = self.seconds(serving_programs.step(point, point.batch, context, chunk))
-        share = min(1.0, point.batch * point.prompt / point.osl / chunk)
-        tpot = (1 - share) * alone + share * mixed
-        return self.first_token(point, context, chunk, alone), tpot
+        alone = self.step(point, point.batch, context, 0)
+        if point.backend in FILLS_FIRST and not point.searched:
+            return self.filled_first(point, context, alone)
+        return self.first_token(point, context, alone), self.mixed(point, context, alone)
 
-    def first_token(self, point, context, chunk, alone):
+    def step(self, point, batch, context, chunk):
+        """Seconds of a step, on the devices and on the host."""
+        devices = self.seconds(serving_programs.step(point, batch, context, chunk))
+        host = TOKEN_S * batch
+        return max(devices, host) if point.backend in OVERLAPS else devices + host
+
+    def mixed(self, point, context, alone):
+        """Seconds for each further token where prompts are read beside decoding."""
+        chunk = min(chunk_of(point), point.batch * point.prompt)
+        others = point.batch - 1
+        share = min(1.0, others * point.prompt / point.osl / chunk)
+        return alone + share * (self.step(point, point.batch, context, chunk) - alone)
+
+    def filled_first(self, point, context, alone):
+        """Seconds to the first token and for each further one where decoding waits for prompts.
+
+        Requests of one length then end together, and are followed by as many: a request waits
+        for half of the others' prompts before its own, and for half of them after it.
+        """
+        all_prompts = point.batch * point.prompt
+        chunk = min(chunk_of(point), all_prompts if point.is_even() else point.prompt)
+        filled = self.step(point, 0, 0, chunk)
+        chunks = all_prompts / chunk
+        if point.is_even():
+            tpot = alone + (chunks - 1) / 2 * filled / point.osl
+            return REQUEST_S + (chunks + 1) / 2 * filled, tpot
+        own = math.ceil(point.prompt / chunk) * filled
+        tpot = alone + (point.batch - 1) * own / point.osl
+        return self.first_of(alone / 2 + own, (1 + chunks) / 2 * filled), tpot
+
+    def first_of(self, amid, at_start):
+        """Seconds to the first token of a request amid others, and of one of a run's first."""
+        return REQUEST_S + (1 - TOGETHER) * amid + TOGETHER * at_start
+
+    def first_token(self, point, context, alone):
         """Seconds from a request to its first token, while others decode or begin with it."""
-        own = min(CHUNK[point.backend], point.prompt)
-        others = serving_programs.step(point, point.batch - 1, context, own)
-        amid = alone / 2 + math.ceil(point.prompt / own) * self.seconds(others)
+        chunk = min(chunk_of(point), point.batch * point.prompt)
+        own = min(chunk_of(point), point.prompt)
         chunks = point.batch * point.prompt / chunk
-        filled = self.seconds(serving_programs.step(point, 0, 0, chunk))
-        return REQUEST_S + (1 - TOGETHER) * amid + TOGETHER * (1 + chunks) / 2 * filled
+        filled = self.step(point, 0, 0, chunk)
+        together = (1 + chunks) / 2 * filled
+        if point.is_even() and chunks > 1:
+            return REQUEST_S + together
+        if point.is_even():
+            # An idle engine begins with the request that comes first; the others wait for it.
+            others = point.batch - 1
+            first = self.step(point, 0, 0, own)
+            rest = self.step(point, 1, context, others * point.prompt) if others else 0
+            return REQUEST_S + first + others / point.batch * rest
+        beside = self.step(point, point.batch - 1, context, own)
+        return self.first_of(alone / 2 + math.ceil(point.prompt / own) * beside, together)
 
 
 class Peer:
@@ -246,11 +317,14 @@ def main():
     options.add_argument("--every", type=int, default=1, help="one point of so many")
     options.add_argument("--without-peer", action="store_true", help="predict with shardwise alone")
     given = options.parse_args()
-    found = find_spec("aiconfigurator_core") if given.points is None else None
-    path = given.points or Path(found.origin).parent / "systems/silicon_sample.csv"
+    systems = Path(find_spec("aiconfigurator_core").origin).parent / "systems"
+    path = given.points or systems / "silicon_sample.csv"
     wanted = [p for p in points(path) if given.model in (None, p.model)][:: given.every]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        own = list(pool.map(Shardwise(given.shardwise).predict, wanted))
+    used = [(p.chip, p.backend, p.tp) for p in wanted]
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+        hardware = Path(folder) / "engines.toml"
+        hardware.write_text("\n".join(engine_rates.hardware(systems / "data", used)))
+        own = list(pool.map(Shardwise(given.shardwise, hardware).predict, wanted))
     peer = None if given.without_peer else Peer(given.configs)
     rows = []
     for point, (ttft, tpot) in zip(wanted, own):

@@ -2,21 +2,38 @@
 
 One program has all that an engine runs in a step: `B` requests that decode a token each against
 caches of the mean context, and a chunk of `C` prompt tokens, which see half of their prompt on
-average; all tokens pass through the same products. Queries, keys and values are one product, gates
-and inputs of the feed-forward network another, as engines fuse them. Partial sums are reduced where
-a residual is added, since engines do not scatter them.
+average; all tokens pass through the same products. It has the kernels that engines have:
 
-Experts: those that a step's tokens choose are read, each with as many tokens as the mean; a
-`Setting` whose experts are spread over groups takes the most loaded group, see `imbalance`.
+* Queries, keys and values are one product, gates and inputs of the feed-forward network another.
+  The gate is one pass over both halves, written as a sum of them, which reads and writes as much.
+* Partial sums are reduced where a residual is added, in bf16 whatever the products multiply, since
+  engines do not scatter them, and do not add in fp8. What a token gets from its experts is added
+  up on each device first.
+* What products of fp8 and fp4 read is quantized by kernels of their own where engines cannot do
+  that in the kernel before (`Setting.quantizes_alone`); tables of such kernels say that a product
+  of blocks of fp8 takes 2 us longer than one of bf16, and the quantizing pass takes about that.
+* The router's choice and the counts of tokens for each expert are kernels of their own.
+* Every device samples from the logits of all, which are gathered and read in 32 bits.
+
+Experts: those that a step's tokens choose are read, each with as many tokens as the mean. Some are
+chosen more often than others (`SPREAD`): fewer are read in decode, and the busiest group of those
+that are spread over devices has more tokens than the mean, see `imbalance`.
 """
 
 import math
 import re
+from statistics import NormalDist
 from typing import NamedTuple
 
-# The busiest group of experts has so many times the mean number of tokens in prefill: real prompts
-# prefer some experts. Stated, not fitted to any point.
-IMBALANCE = 1.2
+import engine_rates
+
+# Real tokens prefer some experts: the standard deviation of how often experts are chosen, over the
+# mean. A round number, and not fitted to any point. The tables of kernels have experts under loads
+# that follow a power law; beside even loads, their times for 8 to 32 tokens (128 experts, 8 chosen,
+# TensorRT-LLM on H200) are those of as many experts as are read at a spread of 0.4 to 1.4.
+SPREAD = 1.0
+# The same of the logarithm, where the shares are log-normal.
+SIGMA = math.sqrt(math.log(1 + SPREAD**2))
 
 
 class Setting(NamedTuple):
@@ -38,6 +55,7 @@ class Setting(NamedTuple):
     dp: int
     moe_tp: int
     moe_ep: int
+    searched: bool
     ttft_ms: float
     tpot_ms: float
 
@@ -48,6 +66,27 @@ class Setting(NamedTuple):
         spread = self.moe_tp * self.moe_ep
         split = not has_experts or spread == devices
         return 0 < devices <= 8 and split and self.ttft_ms < 20e3 and self.sharding() is not None
+
+    @property
+    def hardware(self):
+        """The chip with the kernels of the engine, see `engine_rates.py`."""
+        return engine_rates.name(self.chip, self.backend, self.tp)
+
+    def quantizes_alone(self):
+        """Whether the engine quantizes what products read in kernels of their own.
+
+        With one scale for all numbers, that is part of the norm or attention before it, and
+        TensorRT-LLM does the same with blocks of fp4. Blocks of fp8, and scales that SGLang
+        computes for each token, take a kernel.
+        """
+        if self.dtype == "fp4":
+            return self.backend != "trtllm"
+        return self.dtype == "fp8" and (
+            MODELS[self.model].is_quantized or self.backend == "sglang")
+
+    def is_even(self):
+        """Whether all requests have the same lengths."""
+        return self.prompt == self.isl
 
     def sharding(self):
         """Axes X (replicas of attention), Y and Z, with the axes of experts and of their width."""
@@ -131,7 +170,7 @@ def without(line, axes):
         left = "".join(axis for axis in subscripts[1] if axis not in axes)
         return f"_{left}" if left else ""
 
-    return re.sub(r"_([XYZ]+)\b", fewer, line)
+    return re.sub(r"_([XYZ]+)\b", fewer, line).replace(" {U}", "")
 
 
 class Step:
@@ -155,16 +194,37 @@ class Step:
     def add(self, *lines):
         self.lines += lines
 
+    def is_cast(self, weights):
+        """Whether products run in the dtype of their weights."""
+        return weights != "bf16" and self.point.dtype != "mxfp4"
+
     def quantized(self, value, weights):
         """The left operand of a product in the dtype that the product runs in."""
-        is_cast = weights != "bf16" and self.point.dtype != "mxfp4"
-        return f"cast<{weights}>({value})" if is_cast else value
+        return f"cast<{weights}>({value})" if self.is_cast(weights) else value
+
+    def quantizes(self, name, value, weights, kept="M_X", width="D"):
+        """A pass of its own that quantizes what several products read, and the name of its width;
+        see `quantizes_alone`."""
+        if not self.is_cast(weights) or not self.point.quantizes_alone():
+            self.add(f"  {name} = {value}")
+            return width
+        self.dims[f"{width}q"] = self.dims[width]
+        self.add(f"  {name}[{kept}, {width}q] = "
+                 f"slice_{{{width}->{width}q}}({self.quantized(value, weights)}, 0)")
+        return f"{width}q"
 
     def product(self, left, contracted, right, weights):
-        """A product whose result is bf16."""
-        operand = self.quantized(left, weights)
-        written = f"({operand}) *{contracted} {right}"
-        return f"cast<bf16>({written})" if operand != left or weights == "int4" else written
+        """A product whose result is bf16, of a left operand that may be quantized already."""
+        if not contracted.endswith("q"):
+            left = self.quantized(left, weights)
+        written = f"({left}) *{contracted} {right}"
+        return written if weights == "bf16" else f"cast<bf16>({written})"
+
+    def added(self, name, dims, axes, left, contracted, right, weights):
+        """A product whose partial sums are added over the links in bf16, whatever it multiplies."""
+        if not contracted.endswith("q"):
+            left = self.quantized(left, weights)
+        self.add(f"  {name}: bf16[{dims}] {{U_{axes}}} = ({left}) *{contracted} {right}")
 
     def text(self):
         """The whole program."""
@@ -172,7 +232,7 @@ class Step:
         kv_heads = max(model.kv_heads, tp)
         self.dims = dict(
             M=self.tokens, S=self.context, D=model.width, V=model.vocabulary, H=model.head_dim,
-            One=1, U=2)
+            U=2)
         if self.batch:
             self.dims["B"] = self.batch
         if self.chunk:
@@ -180,7 +240,8 @@ class Step:
             self.dims["C"] = self.chunk
             self.dims["E0"] = max(1, self.point.prompt / 2)
         if model.latent:
-            self.dims.update(N=model.heads, Q=1536, L0=model.latent, W=model.latent + 64, H2=192)
+            self.dims.update(N=model.heads, Q=1536, L0=model.latent, W=model.latent + 64, H2=192,
+                             H3=256)
         else:
             self.dims.update(K=kv_heads, G=model.heads // kv_heads,
                              R=model.heads // kv_heads + 2)
@@ -191,6 +252,8 @@ class Step:
             self.block("d", dense, self.dense)
         if model.experts:
             self.expert_sizes()
+            self.add(f"input like[M{'' if 'X' in self.width_axes else '_X'}, "
+                     f"P{self.width_axes and '_' + self.width_axes}, D]")
             window = model.window and 2
             self.block("e", (model.layers - dense) // (window or 1), self.routed)
         self.add("param Unembed[D, V_YZ], nf[D]")
@@ -200,14 +263,17 @@ class Step:
             self.dims["Last"] = rows
             self.add("last[Last_X, D] = slice_{M->Last}(x, 0)")
             last = "last"
-        self.add(f"logits = (rmsnorm_D({last}) * nf) *D Unembed")
         rows_dim = "Last" if last == "last" else "M"
-        self.add(f"output logits[{rows_dim}_X, V_YZ]")
+        # Every device samples, from the logits of all in 32 bits.
+        self.add(f"logits[{rows_dim}_X, V] = (rmsnorm_D({last}) * nf) *D Unembed",
+                 "chances = softmax_V(cast<f32>(logits))",
+                 f"output chances[{rows_dim}_X, V]")
         axes = {"X": self.x, "Y": self.y, "Z": self.z}
         unused = [axis for axis, size in axes.items() if size == 1]
         mesh = ", ".join(f"{axis}={axes[axis]}" for axis in axes if axis not in unused) or "Y=1"
         lines = [without(line, unused) for line in self.lines]
-        head = [f"hardware {self.point.chip}, rates=measured", f"mesh {mesh}", sizes(**self.dims)]
+        hardware = f"hardware {self.point.hardware}, rates=measured"
+        head = [hardware, f"mesh {mesh}", sizes(**self.dims)]
         return "\n".join(head + lines) + "\n"
 
     def block(self, name, layers, feed_forward):
@@ -224,11 +290,14 @@ class Step:
         (self.latent if self.model.latent else self.grouped)(tag, window)
 
     def grouped(self, tag, window):
+        """Attention of grouped heads; the halves of what is projected take the kernels that rotate
+        queries and write caches."""
         w = self.weights
+        self.add(f"  param n1{tag}[D]")
+        d = self.quantizes(f"a{tag}", f"rmsnorm_D(x) * n1{tag}", w)
         self.add(
-            f"  param wqkv{tag}: {w}[D, K_YZ, R, H], wo{tag}: {w}[K_YZ, G, H, D], n1{tag}[D]",
-            f"  a{tag} = rmsnorm_D(x) * n1{tag}",
-            f"  qkv{tag} = {self.product(f'a{tag}', 'D', f'wqkv{tag}', w)}",
+            f"  param wqkv{tag}: {w}[{d}, K_YZ, R, H]",
+            f"  qkv{tag} = {self.product(f'a{tag}', d, f'wqkv{tag}', w)}",
             *self.halves(tag))
         both = self.batch and self.chunk
         parts = []
@@ -253,7 +322,7 @@ class Step:
                 self.add(f"  qc{tag}[C_X, K_YZ, G, H] = slice_{{M->C}}(q{tag}, {self.batch})")
             self.add(f"  oc{tag} = softmax_{keys}(0.1 * ({query} *H kp{tag})) *{keys} vp{tag}")
             parts.append(f"oc{tag}")
-        self.joined(tag, parts, "K_YZ, G, H", "K,G,H", w)
+        self.joined(tag, parts, "K_YZ, G", "H", w)
         self.add(f"  output kv{tag}[M_X, K_YZ, U, H]")
 
     def halves(self, tag):
@@ -265,32 +334,38 @@ class Step:
                 f"  q{tag} = rmsnorm_H(slice_{{R->G}}(qkv{tag}, 0)) * nq{tag}",
                 f"  kv{tag} = rmsnorm_H(slice_{{R->U}}(qkv{tag}, {self.dims['G']})) * nk{tag}")
 
-    def joined(self, tag, parts, dims, contracted, weights):
+    def joined(self, tag, parts, heads, width, weights):
         """The results of decode and chunk together, through the product that ends attention."""
         result = parts[0]
         if len(parts) == 2:
-            self.add(f"  o{tag}[M_X, {dims}] = concat_{{B,C->M}}({parts[0]}, {parts[1]})")
+            self.add(f"  o{tag}[M_X, {heads}, {width}] = concat_{{B,C->M}}({', '.join(parts)})")
             result = f"o{tag}"
-        self.add(f"  y{tag}[M_X, D] = x + "
-                 f"{self.product(result, contracted, f'wo{tag}', weights)}")
+        size = self.quantizes(f"v{tag}", result, weights, f"M_X, {heads}", width)
+        contracted = heads.replace("_YZ", "").replace(" ", "") + f",{size}"
+        self.add(f"  param wo{tag}: {weights}[{heads}, {size}, D]")
+        self.added(f"p{tag}", "M_X, D", "YZ", f"v{tag}", contracted, f"wo{tag}", weights)
+        self.add(f"  y{tag}[M_X, D] = x + p{tag}")
 
     def latent(self, tag, _):
         """Latent attention with its projections absorbed; prefill with the same FLOPs a head."""
         w = self.weights
+        self.add(f"  param n1{tag}[D], nq{tag}[Q], nk{tag}[W]")
+        d = self.quantizes(f"a{tag}", f"rmsnorm_D(x) * n1{tag}", w)
         self.add(
-            f"  param wd{tag}: {w}[D, Q], wu{tag}: {w}[Q, N_YZ, H2], wc{tag}: {w}[D, W]",
-            f"  param wk{tag}[N_YZ, H2, W], wv{tag}[N_YZ, W, H], wo{tag}: {w}[N_YZ, H, D]",
-            f"  param n1{tag}[D]",
-            f"  a{tag} = rmsnorm_D(x) * n1{tag}",
-            f"  qa{tag} = {self.product(f'a{tag}', 'D', f'wd{tag}', w)}",
-            f"  q{tag} = {self.product(f'qa{tag}', 'Q', f'wu{tag}', w)}",
-            f"  kv{tag}[M_X, W] = {self.product(f'a{tag}', 'D', f'wc{tag}', w)}")
+            f"  param wd{tag}: {w}[{d}, Q], wc{tag}: {w}[{d}, W]",
+            f"  qd{tag} = {self.product(f'a{tag}', d, f'wd{tag}', w)}")
+        q = self.quantizes(f"qa{tag}", f"rmsnorm_Q(qd{tag}) * nq{tag}", w, width="Q")
+        self.add(
+            f"  param wu{tag}: {w}[{q}, N_YZ, H2], wk{tag}[N_YZ, H2, W], wv{tag}[N_YZ, W, H]",
+            f"  q{tag} = {self.product(f'qa{tag}', q, f'wu{tag}', w)}",
+            f"  c{tag} = {self.product(f'a{tag}', d, f'wc{tag}', w)}",
+            f"  kv{tag}[M_X, W] = rmsnorm_W(c{tag}) * nk{tag}")
         both = self.batch and self.chunk
         parts = []
         if self.batch:
-            rows, query = ("B", f"qd{tag}") if both else ("M", f"q{tag}")
+            rows, query = ("B", f"qb{tag}") if both else ("M", f"q{tag}")
             if both:
-                self.add(f"  qd{tag}[B_X, N_YZ, H2] = slice_{{M->B}}(q{tag}, 0)")
+                self.add(f"  qb{tag}[B_X, N_YZ, H2] = slice_{{M->B}}(q{tag}, 0)")
             self.add(f"  state kc{tag}: {self.cache}[{rows}_X, S, W]",
                      f"  qw{tag} = {query} *H2 wk{tag}",
                      f"  od{tag} = (softmax_S(0.1 * (qw{tag} *W kc{tag})) *S kc{tag}) *W wv{tag}")
@@ -299,78 +374,90 @@ class Step:
             query = f"qc{tag}" if both else f"q{tag}"
             if both:
                 self.add(f"  qc{tag}[C_X, N_YZ, H2] = slice_{{M->C}}(q{tag}, {self.batch})")
-            self.add(f"  state kp{tag}[E0, N_YZ, H2], vp{tag}[E0, N_YZ, H]",
+            # Keys and values of a prompt are computed from what is cached.
+            c = self.quantizes(f"kq{tag}", f"kv{tag}", w, width="W")
+            self.add(f"  param wb{tag}: {w}[{c}, N_YZ, H3]",
+                     f"  kx{tag} = {self.product(f'kq{tag}', c, f'wb{tag}', w)}",
+                     f"  output kx{tag}[M_X, N_YZ, H3]",
+                     f"  state kp{tag}[E0, N_YZ, H2], vp{tag}[E0, N_YZ, H]",
                      f"  oc{tag} = softmax_E0(0.1 * ({query} *H2 kp{tag})) *E0 vp{tag}")
             parts.append(f"oc{tag}")
-        self.joined(tag, parts, "N_YZ, H", "N,H", w)
+        self.joined(tag, parts, "N_YZ", "H", w)
         self.add(f"  output kv{tag}[M_X, W]")
 
     def dense(self, tag):
         """A gated feed-forward network."""
         w = self.weights
+        self.add(f"  param n2{tag}[D]")
+        d = self.quantizes(f"m{tag}", f"rmsnorm_D(y{tag}) * n2{tag}", w)
         self.add(
-            f"  param wi{tag}: {w}[D, F_YZ, U], wf{tag}: {w}[F_YZ, D], n2{tag}[D]",
-            f"  m{tag} = rmsnorm_D(y{tag}) * n2{tag}",
-            f"  h{tag} = {self.product(f'm{tag}', 'D', f'wi{tag}', w)}",
-            *self.gated(tag, "M_X, F_YZ"),
-            f"  x[M_X, D] = y{tag} + {self.product(f'g{tag}', 'F', f'wf{tag}', w)}")
-
-    def gated(self, tag, dims):
-        """The gate: one pass over both halves."""
-        return (
-            f"  h0{tag}[{dims}, One] = slice_{{U->One}}(h{tag}, 0)",
-            f"  h1{tag}[{dims}, One] = slice_{{U->One}}(h{tag}, 1)",
-            f"  g{tag} = sum_One(silu(h0{tag}) * h1{tag})")
+            f"  param wi{tag}: {w}[{d}, F_YZ, U], wf{tag}: {w}[F_YZ, D]",
+            f"  h{tag} = {self.product(f'm{tag}', d, f'wi{tag}', w)}",
+            # The gate is one pass over both halves, and so is this sum.
+            f"  g{tag} = sum_U(silu(h{tag}))")
+        self.added(f"f{tag}", "M_X, D", "YZ", f"g{tag}", "F", f"wf{tag}", w)
+        self.add(f"  x[M_X, D] = y{tag} + f{tag}")
 
     def expert_sizes(self):
         """How many experts a step's tokens choose, and how many tokens each of them has."""
         model = self.model
         groups = math.prod({"X": self.x, "Y": self.y}[axis] for axis in self.expert_axes)
         share = model.chosen / model.experts
-        active = model.experts * (1 - (1 - share) ** self.tokens)
+        # How often each is chosen: evenly spaced quantiles of a log-normal distribution.
+        shares = (share * math.exp(SIGMA * NormalDist().inv_cdf((n + 0.5) / model.experts)
+                                   - SIGMA**2 / 2) for n in range(model.experts))
+        active = sum(1 - (1 - min(1, own)) ** self.tokens for own in shares)
         active = max(groups, round(active / groups) * groups)
         tokens = self.tokens * model.chosen / active * self.imbalance(groups)
-        self.dims.update(A=min(active, model.experts), T=math.ceil(tokens), F2=model.hidden,
-                         Ex=model.experts)
+        parts = math.prod({"X": self.x, "Y": self.y, "Z": self.z}[a] for a in self.width_axes)
+        self.dims.update(A=min(active, model.experts), T=math.ceil(tokens), P=parts,
+                         F2=model.hidden // parts, Ex=model.experts, Chosen=model.chosen)
         if model.shared:
             self.dims["F3"] = model.hidden * model.shared
 
     def imbalance(self, groups):
-        """Load of the busiest of groups of experts over the mean: in prefill as stated, and with
-        few tokens at least what random choices have, by the normal approximation."""
+        """Load of the busiest of groups of experts over the mean, by the normal approximation: that
+        of experts with unequal shares, and of random choices."""
         if groups == 1:
             return 1.0
         mean = self.tokens * self.model.chosen / groups
-        random = 1 + math.sqrt(2 * math.log(groups) / mean)
-        return max(random, IMBALANCE if self.chunk else 1.0)
+        return 1 + math.sqrt(2 * math.log(groups) * (SPREAD**2 * groups / self.model.experts
+                                                     + 1 / mean))
 
     def routed(self, tag):
-        """Experts: tokens are sent to those that they choose, and summed."""
+        """Experts: tokens are sent to those that they choose, and summed.
+
+        Devices that share an expert have a part P of its width each, and add up what a token gets
+        from all of its experts, not what it gets from each.
+        """
         w, e = self.expert_weights, f"A_{self.expert_axes}" if self.expert_axes else "A"
-        f = f"F2_{self.width_axes}" if self.width_axes else "F2"
+        p = f"P_{self.width_axes}" if self.width_axes else "P"
         self.add(
-            f"  param wr{tag}[D, Ex], wg{tag}: {w}[{e}, D, {f}], wi{tag}: {w}[{e}, D, {f}]",
-            f"  param wf{tag}: {w}[{e}, {f}, D]",
-            f"  param n2{tag}[D]",
+            f"  param wr{tag}[D, Ex], n2{tag}[D]",
+            f"  m{tag} = rmsnorm_D(y{tag}) * n2{tag}")
+        d = self.quantizes(f"mq{tag}", f"m{tag}", w)
+        self.add(
+            f"  param wg{tag}: {w}[{e}, {d}, {p}, F2], wi{tag}: {w}[{e}, {d}, {p}, F2]",
+            f"  param wf{tag}: {w}[{e}, {p}, F2, D]",
             f"  input ids{tag}: int32[{e}, T]",
-            f"  m{tag} = rmsnorm_D(y{tag}) * n2{tag}",
             f"  r{tag} = softmax_Ex(m{tag} *D wr{tag})",
-            f"  t{tag}[{e}, T, D] = take_M(m{tag}, ids{tag})",
-            f"  u{tag} = {self.product(f't{tag}', 'D', f'wi{tag}', w)}",
-            f"  g{tag} = silu({self.product(f't{tag}', 'D', f'wg{tag}', w)}) * u{tag}",
+            f"  best{tag}[M_X, Chosen] = topk_{{Ex->Chosen}}(r{tag})",
+            f"  sent{tag}[Ex] = sum_M(r{tag})",
+            f"  t{tag}[{e}, T, {d}] = take_M(mq{tag}, ids{tag})",
+            f"  u{tag} = {self.product(f't{tag}', d, f'wi{tag}', w)}",
+            f"  g{tag} = silu({self.product(f't{tag}', d, f'wg{tag}', w)}) * u{tag}",
             f"  z{tag} = {self.product(f'g{tag}', 'F2', f'wf{tag}', w)}",
-            f"  s{tag} = put_M(z{tag}, ids{tag}, m{tag})",
-            f"  output r{tag}[M_X, Ex]")
+            f"  s{tag} = sum_P(put_M(z{tag}, ids{tag}, like))",
+            f"  output best{tag}[M_X, Chosen], sent{tag}[Ex]")
         total = f"y{tag} + s{tag}"
         if self.model.shared:
             v = self.weights
             self.add(
-                f"  param ws{tag}: {v}[D, F3_YZ, U], wt{tag}: {v}[F3_YZ, D]",
-                f"  c{tag} = {self.product(f'm{tag}', 'D', f'ws{tag}', v)}",
-                f"  c0{tag}[M_X, F3_YZ, One] = slice_{{U->One}}(c{tag}, 0)",
-                f"  c1{tag}[M_X, F3_YZ, One] = slice_{{U->One}}(c{tag}, 1)",
-                f"  cg{tag} = sum_One(silu(c0{tag}) * c1{tag})")
-            total += f" + {self.product(f'cg{tag}', 'F3', f'wt{tag}', v)}"
+                f"  param ws{tag}: {v}[{d}, F3_YZ, U], wt{tag}: {v}[F3_YZ, D]",
+                f"  cs{tag} = {self.product(f'mq{tag}', d, f'ws{tag}', v)}",
+                f"  cg{tag} = sum_U(silu(cs{tag}))")
+            self.added(f"f{tag}", "M_X, D", "YZ", f"cg{tag}", "F3", f"wt{tag}", v)
+            total += f" + f{tag}"
         self.add(f"  x[M_X, D] = {total}")
 
 

@@ -79,6 +79,7 @@ topics! {
     "accuracy": "predictions beside published measurements",
     "tune-published": "published configurations beside what `tune` finds",
     "serving": "serving steps beside engines and another predictor",
+    "tune-serving": "serving deployments of `tune` beside another search",
     "reliability": "what is tried to break it, and how files and limits behave",
     "promises": "what is stable between versions; exit codes",
     "contributing": "the files to touch for an addition",

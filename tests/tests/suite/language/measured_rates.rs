@@ -106,7 +106,14 @@ fn a_product_takes_what_the_page_says() {
     near(serial_s(gather), at_full_s / 0.8 + (at_full_s * 1e-5).sqrt() + latency_s(1.0));
     let reduce = "mesh X=4\ndim N=8000000\ninput A[N] {U_X}\noutput A[N]\n";
     let twice_s = 2.0 * at_full_s;
-    near(serial_s(reduce), twice_s / 0.8 + (twice_s * 1e-5).sqrt() + latency_s(2.0));
+    let unsaturated_s = (twice_s * 1e-5).sqrt() + latency_s(2.0);
+    near(serial_s(reduce), twice_s / 0.8 + unsaturated_s);
+    // A switch that adds up itself moves the 16 MB once, and is filled as slowly.
+    let chip = format!("{chip}link_in_switch = 0.7\n");
+    let known = hardware::parse("mine.toml", &chip).expect("a hardware file");
+    let options = Options { known, ..options };
+    let in_switch_s = planned(&format!("hardware mine\n{reduce}"), &options).report.serial_s;
+    near(in_switch_s, 16e6 / 0.7e11 + unsaturated_s);
 }
 
 /// A layer on one device, whose `queries` tokens of each of eight sequences look at 512 others.
