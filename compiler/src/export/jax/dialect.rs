@@ -169,6 +169,13 @@ impl Dialect for Jax {
     ) -> Result {
         Ok(match function {
             "stop_gradient" => format!("lax.stop_gradient({})", a[0]),
+            "offload" | "reload"
+                if self.style == Style::ShardMap
+                    && e.plan.blocks.iter().any(|block| block.pipeline.is_some()) =>
+            {
+                let what = "a value in the host's memory, in a program with a pipeline";
+                return unsupported(&step.value, what);
+            }
             "offload" => format!("jax.device_put({}, jax.memory.Space.Host)", a[0]),
             "reload" => format!("jax.device_put({}, jax.memory.Space.Device)", a[0]),
             "pow" => format!("jnp.power({}, {})", a[0], a[1]),
