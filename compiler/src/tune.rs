@@ -39,6 +39,7 @@ mod leaf;
 mod machine;
 mod plot;
 mod records;
+mod resident;
 mod serving;
 mod stage_layers;
 mod strategy;

@@ -128,7 +128,7 @@ impl<'a, 's> Search<'a, 's> {
 
     /// Searches, until nothing is open or the time is over.
     pub(super) fn run(mut self) -> Result<Tuned, Refused> {
-        self.leaves.capacity = self.memory()?;
+        self.leaves.capacity = self.template.capacity_bytes()?;
         self.floors = self.all_floors();
         self.open_candidates();
         while !self.is_late() {
@@ -160,12 +160,6 @@ impl<'a, 's> Search<'a, 's> {
         self.space.left = self.left();
         self.space.stopped = self.is_stopped();
         self.answer()
-    }
-
-    /// Bytes of a device, where there is a limit.
-    fn memory(&self) -> Result<Option<f64>, Refused> {
-        let own = self.template.hardware()?.hbm_bytes;
-        Ok(self.leaves.options.memory.or(own).filter(|bytes| bytes.is_finite()))
     }
 
     /// The floors of all groups; the error is the rule that refuses the group.

@@ -13,8 +13,13 @@
 //! counted) and between tokens is compared, by requests a second on all chips. The same formulas
 //! with the lower bounds of the times give what no deployment of these replicas exceeds.
 //!
+//! Together, a device holds what the running phase needs at its peak, and the parameters and the
+//! state (the caches of the sequences that wait) that only the other one has, or has in another
+//! place. Each phase is tuned for itself: that a slower plan of one would share the weights of the
+//! other is not looked for, so the bound is that without this limit.
+//!
 //! What is not counted: sending the caches from prefill to decode, which needs as many bytes as the
-//! cache of a prompt; and together, that weights are sharded alike in both phases.
+//! cache of a prompt.
 //!
 //! Alternatives: a simulation of arrivals gives distributions of waiting times, but needs a trace
 //! of requests; a closed formula for every phase, as `AIConfigurator` has, needs tables of kernels
@@ -28,6 +33,7 @@ use serde::Serialize;
 pub use deployment::{Deployment, Kind, Pool};
 
 use super::curve::doubled;
+use super::template::Template;
 use super::{Refused, Report, Request, Strategy, tune};
 use crate::display::Format;
 use crate::options::Options;
@@ -91,7 +97,8 @@ pub fn serve(
     };
     let prefill = of(&serve.prefill, &serve.prompts, serve.first_s)?;
     let decode = of(&serve.decode, &serve.sequences, serve.next_s)?;
-    let phases = Phases { chips: request.chips, serve, prefill, decode };
+    let capacity_bytes = capacity_bytes(serve, request, options)?;
+    let phases = Phases { chips: request.chips, capacity_bytes, serve, prefill, decode };
     let (all, bound_per_s) = (phases.deployments(), phases.bound());
     if all.is_empty() {
         return Err(Refused::Options(format!(
@@ -108,6 +115,16 @@ pub fn serve(
         deployments: deployment::best(all, request.best),
         bound_per_s,
     })
+}
+
+/// Bytes of a device that runs both phases; infinite without a limit.
+fn capacity_bytes(serve: &Serve, request: &Request, options: &Options) -> Result<f64, Refused> {
+    let mut least = f64::INFINITY;
+    for (name, text) in [&serve.prefill, &serve.decode] {
+        let of_phase = Template::new(name, text, request, options)?.capacity_bytes()?;
+        least = of_phase.map_or(least, |bytes| bytes.min(least));
+    }
+    Ok(least)
 }
 
 /// A phase on replicas of each size with each batch, but those that are refused; the error is that

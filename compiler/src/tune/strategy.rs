@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use serde::Serialize;
 
 use super::candidate::{Candidate, Recompute, Staging};
+use super::resident::{self, Resident};
 use crate::Planned;
 use crate::planned::parallelism::{AxisRoles, Role};
 use crate::sweep::AxisTime;
@@ -72,6 +73,9 @@ pub struct Strategy {
     pub peak_bytes: f64,
     /// `FLOPs`, `HBM`, `links X`, `latency`, `bubble`, or `nothing`.
     pub bound_by: String,
+    /// Parameters and state of a device.
+    #[serde(skip)]
+    pub(super) resident: Vec<Resident>,
 }
 
 /// What makes two candidates the same strategy: degrees, microbatches, the pipeline, the batch, and
@@ -122,12 +126,19 @@ impl Strategy {
             price_of_million: metrics.tokens.and_then(|tokens| tokens.price_of_million),
             peak_bytes: report.memory.peak_bytes,
             bound_by: planned.bound_by_briefly(),
+            resident: resident::of_plan(&planned.plan),
         }
     }
 
     /// In how many ways a role splits the work; 1 where no axis acts as it.
     pub fn degree(&self, role: &str) -> u64 {
         self.degrees.iter().find(|degree| degree.role == role).map_or(1, |degree| degree.ways)
+    }
+
+    /// Peak bytes of a device on which `other` runs in turn: what it keeps in another place stays
+    /// there.
+    pub(super) fn peak_bytes_beside(&self, other: &Self) -> f64 {
+        self.peak_bytes + resident::bytes_beside(&other.resident, &self.resident)
     }
 
     pub(super) fn key(&self) -> Key {

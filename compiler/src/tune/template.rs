@@ -92,6 +92,12 @@ impl<'s> Template<'s> {
         }
     }
 
+    /// Bytes of a device, where there is a limit.
+    pub(super) fn capacity_bytes(&self) -> Result<Option<f64>, Refused> {
+        let own = self.hardware()?.hbm_bytes;
+        Ok(self.options.memory.or(own).filter(|bytes| bytes.is_finite()))
+    }
+
     /// The program on one device.
     fn on_one_device(&self) -> Checked {
         let alone = Candidate::alone(&self.named_axes, Recompute::AsWritten);

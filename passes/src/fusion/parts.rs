@@ -121,7 +121,9 @@ impl Parts<'_> {
         };
         let operands = op.operands.iter().take(u64::BITS as usize).enumerate();
         let on_chip = operands
-            .filter(|(_, operand)| is_inside(operand.value))
+            .filter(|(_, operand)| {
+                is_inside(operand.value) || self.is_read_before(id, ops, operand.value)
+            })
             .fold(0, |bits, (position, _)| bits | 1 << position);
         KernelPart {
             operands_on_chip: on_chip,
@@ -136,6 +138,18 @@ impl Parts<'_> {
                 None => Recomputes::Nothing,
             },
         }
+    }
+
+    /// Whether a product of attention reads an array that an earlier one of the same kernel has
+    /// read: keys that are the values, too. Without a collective inside the kernel both read it in
+    /// the same sharding, or this one a slice: what the scores keep of its dimensions is split as
+    /// the scores are.
+    fn is_read_before(&self, id: OpId, ops: &[OpId], value: ValueId) -> bool {
+        let reads =
+            |op: OpId| self.program.ops[op].operands.iter().any(|operand| operand.value == value);
+        self.is_attention(ops)
+            && self.is_product(id)
+            && ops.iter().any(|&op| op < id && self.is_product(op) && reads(op))
     }
 
     fn is_never_written(&self, value: ValueId) -> bool {

@@ -3,7 +3,7 @@
 
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{CollectiveKind, Op, OpKind, Program};
-use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Sharding, Unreduced};
+use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Reduction, Sharding, Unreduced};
 
 use crate::layouts::op_layouts;
 use crate::reshard::tables::Tables;
@@ -115,6 +115,31 @@ pub(crate) fn slice_for(program: &Program, op: &Op, targets: &mut [Sharding], wa
         if whole && axes.iter().all(|&axis| targets.iter().all(|target| !target.uses(axis))) {
             for (k, position) in with_it {
                 targets[k].dims[position] = axes.clone();
+            }
+        }
+    }
+}
+
+/// Leaves pending in the operands what the wanted result keeps pending, where the operation passes
+/// it on and the axes are free.
+pub(crate) fn leave_pending(op: &Op, starts: &[Sharding], targets: &mut [Sharding], wanted: &Pin) {
+    let kept = |start: &Sharding| -> AxisList {
+        let of_result = wanted.unreduced.axes();
+        start.unreduced.axes().iter().copied().filter(|axis| of_result.contains(axis)).collect()
+    };
+    let kept: Vec<AxisList> = starts.iter().map(kept).collect();
+    let kind =
+        |(start, axes): (&Sharding, &AxisList)| (!axes.is_empty()).then(|| start.unreduced.kind());
+    let partial: Vec<Option<Reduction>> = starts.iter().zip(&kept).map(kind).collect();
+    for rule in op_layouts::linearity_rules(op, &partial) {
+        let in_all = |axis: &AxisRef| rule.operands.iter().all(|&k| kept[k].contains(axis));
+        let read = &targets[..op.sharded_operands().len()];
+        let is_free = |axis: &AxisRef| !read.iter().any(|target| target.uses(*axis));
+        let first = rule.operands.first().map(|&k| kept[k].clone()).unwrap_or_default();
+        let axes: AxisList = first.into_iter().filter(|of| in_all(of) && is_free(of)).collect();
+        if rule.result == wanted.unreduced.kind() && !axes.is_empty() {
+            for &operand in &rule.operands {
+                targets[operand].unreduced = Unreduced::new(rule.partial, axes.iter().copied());
             }
         }
     }

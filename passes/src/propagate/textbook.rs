@@ -8,7 +8,8 @@
 //!   the rest; where a weight is sharded further, and the axis is in use elsewhere in an
 //!   intermediate, the axis is moved there.
 //! * Case 3, sharded alike: the result is unreduced and reduced at once, by ReduceScatter where the
-//!   wanted result has the axis, else by AllReduce.
+//!   wanted result has the axis, else by AllReduce. A sum that is pending already, and that the
+//!   wanted result keeps pending, stays so where the statement passes it on.
 //! * Case 4, one axis on two kept indices: the operand whose axis the wanted result does not keep
 //!   is gathered, else the cheaper one.
 //! * An index kept from both operands: the replicated operand is sliced, or its axis moved there.
@@ -307,6 +308,9 @@ impl<'a> TextbookPlanner<'a> {
             .unwrap_or_else(|| matmul_cases::targets(self.tables, op, &starts, self.wanted(op)));
         if let Some(pin) = self.wanted_of_sum(op).cloned() {
             matmul_cases::slice_for(self.program(), op, &mut targets, &pin);
+        }
+        if let Some(pin) = self.wanted(op) {
+            matmul_cases::leave_pending(op, &starts, &mut targets, pin);
         }
         let found = self.find_all(op, &targets).filter(|_| self.can_run(op, &targets));
         found.or_else(|| self.cheapest_operand_states(op))

@@ -21,6 +21,7 @@ mod nested_blocks;
 mod open_declarations;
 mod operations;
 mod optimizer;
+mod pending_sums;
 mod pipelines;
 mod reference;
 mod regrouping;

@@ -47,11 +47,15 @@ pub struct Deployment {
     pub first_s: f64,
     /// Seconds between two tokens.
     pub next_s: f64,
+    /// Peak bytes of a device; together, with what the phase that does not run keeps there.
+    pub peak_bytes: f64,
 }
 
 /// Both phases on replicas of all sizes.
 pub(super) struct Phases<'a> {
     pub(super) chips: u64,
+    /// Bytes of a device; infinite without a limit.
+    pub(super) capacity_bytes: f64,
     pub(super) serve: &'a Serve,
     pub(super) prefill: Vec<Point>,
     pub(super) decode: Vec<Point>,
@@ -63,10 +67,13 @@ type Seconds = fn(&Strategy) -> f64;
 impl Phases<'_> {
     /// Every deployment within the limits.
     pub(super) fn deployments(&self) -> Vec<Deployment> {
-        self.all(|strategy| strategy.objective_s)
+        let mut all = self.all(|strategy| strategy.objective_s);
+        all.retain(|of| of.peak_bytes <= self.capacity_bytes);
+        all
     }
 
-    /// What no deployment exceeds, requests a second.
+    /// What no deployment exceeds, requests a second: with other plans of the same replicas more
+    /// of them may fit together.
     pub(super) fn bound(&self) -> f64 {
         let all = self.all(|strategy| strategy.lower_bound_s);
         all.iter().map(|of| of.requests_per_s).fold(0.0, f64::max)
@@ -138,7 +145,15 @@ impl Phases<'_> {
             tokens_per_s_and_chip: requests_per_s * self.serve.tokens as f64 / self.chips as f64,
             first_s,
             next_s,
+            peak_bytes: peak_bytes(kind, &prefill.1.strategy, &decode.1.strategy),
         }
+    }
+}
+
+fn peak_bytes(kind: Kind, prefill: &Strategy, decode: &Strategy) -> f64 {
+    match kind {
+        Kind::Apart => prefill.peak_bytes.max(decode.peak_bytes),
+        Kind::Together => prefill.peak_bytes_beside(decode).max(decode.peak_bytes_beside(prefill)),
     }
 }
 

@@ -81,6 +81,32 @@ fn going_back_scores_are_computed_again() {
     assert!((more - product).abs() <= 1e-6 * product, "{more} {product}");
 }
 
+/// Latents are keys and values: read once, whichever way they are split, and as often as products
+/// read them where these are kernels of their own.
+#[test]
+fn attention_reads_keys_that_are_values_once() {
+    let source = |mesh: &str, c: &str| {
+        format!(
+            "hardware h100\nmesh {mesh}\ndim B=8, T=64, S=4096, H=512\ninput q[{c}T, H]\n\
+                state c[{c}S, H]\noutput y[{c}T, H] = softmax_S(0.1 * (q *H c)) *S c\n"
+        )
+    };
+    let bytes = |elements: u64| 2.0 * elements as f64;
+    let (rows, latents, scores) = (64 * 512, 4096 * 512, 64 * 4096);
+    let own = source("X=1", "");
+    let read = bytes(2 * rows + latents);
+    assert_eq!(traffic(&own, Fusion::Attention).to_bits(), read.to_bits());
+    assert!(traffic(&own, Fusion::ElementWise) > read + bytes(latents + scores));
+    let split = source("X=8", "B_X, ");
+    assert_eq!(traffic(&split, Fusion::Attention).to_bits(), read.to_bits());
+    // A printed plan has the same kernels, and other values are read each on their own.
+    let again = fused(&fused(&own, Fusion::Attention).to_string(), Fusion::Attention);
+    let of_plan: f64 = again.report.steps.iter().map(|step| step.bytes).sum();
+    assert_eq!(of_plan.to_bits(), read.to_bits());
+    let two = own.replace("state c", "state v[S, H], c").replace("*S c", "*S v");
+    assert_eq!(traffic(&two, Fusion::Attention).to_bits(), (read + bytes(latents)).to_bits());
+}
+
 /// A proven optimum is what the plan's own steps cost, by a report that knows nothing of the
 /// search.
 #[test]

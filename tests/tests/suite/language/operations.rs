@@ -15,12 +15,12 @@ fn programs_of_operations_are_right_and_their_plans_kept() {
     }
 }
 
-/// The textbook's rules reduce what an addition reads, and nothing makes a pending sum of a
-/// complete value.
+/// The textbook's rules reduce what a statement reads whose own result nobody declares pending, and
+/// nothing makes a pending maximum of a complete value.
 #[test]
 fn maxima_that_stay_pending_are_planned_without_the_textbook() {
     let source = "hardware tpu-v5p\nmesh X=2, Y=4\ndim B=64, D=128\ninput A[B_X, D] {max_Y}\n\
-                  Powers = exp(A)\noutput Powers[B_X, D] {max_Y}\n";
+                  Shares = sigmoid(A)\nPowers = exp(Shares)\noutput Powers[B_X, D] {max_Y}\n";
     let options = Options::default();
     let planned = shardwise::plan("pending", source, &options).expect("the search finds a plan");
     assert_eq!((planned.status_name(), planned.report.comm_s.to_bits()), ("optimal", 0));

@@ -2,6 +2,7 @@
 
 use shardwise::verify::{Setup, evaluate, verify};
 use shardwise::{Options, Planned, Strategy};
+use shardwise_tests::planning::collectives;
 
 const STRATEGIES: [Strategy; 2] = [Strategy::Textbook, Strategy::Search];
 
@@ -169,6 +170,25 @@ fn a_gradient_needs_no_copy_of_the_table() {
             .unwrap_or_else(|e| panic!("{e}\n{plan}"));
         assert_eq!(again.to_string(), plan);
     }
+}
+
+/// Adding rows up is linear in them: few places are reduced rather than many rows, and gradients of
+/// microbatches are sums of their parts.
+#[test]
+fn rows_may_be_pending_sums() {
+    let source = "hardware tpu-v5e\nmesh X=2, Y=4\ndim B=4096, D=256, K=4096, M=8\n\
+        input x[B, K_Y], Ids: int32[B], like[M, D]\nparam w[K_Y, D]\n\
+        y[M, D] = put_M(x *K w, Ids, like)\noutput y[M, D]\n";
+    let small = source.replace("4096", "8").replace("256", "8");
+    is_right(&small);
+    let plan = planned(source, Strategy::Search);
+    assert_eq!(collectives(&plan), ["AllReduce_XY(y)"], "{plan}");
+    let parts = "hardware tpu-v5e\nmesh X=2, Y=4\ndim B=64, V=128, R=32, D=64\n\
+        input x[B_X, R], dy[B_X, D], ids: int32[R]\nparam E[V, D_Y]\ny = x *R take_V(E, ids)\n\
+        backward from y given dy, microbatches=4 of B\noutput dE[V, D_Y]\n";
+    is_right(parts);
+    let plan = planned(parts, Strategy::Search).to_string();
+    assert!(plan.contains("put_V(") && plan.contains("{U_X}, ids"), "{plan}");
 }
 
 #[test]
