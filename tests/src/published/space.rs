@@ -22,7 +22,7 @@ pub(super) fn around(program: &Program) -> Request {
     Request { stages: vec![1], microbatches: sorted([1, own, 2 * own]), ..near }
 }
 
-/// Layers or nothing; on TPUs also layers with their inputs on the host, as the recipes of `MaxText`
+/// Layers or nothing; on TPUs also layers with their inputs on the host, as recipes of `MaxText`
 /// have them.
 fn recomputations(program: &Program) -> Vec<Recompute> {
     let chip = &program.hardware;
