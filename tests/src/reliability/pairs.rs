@@ -113,7 +113,10 @@ fn renamed(text: &str, names: &[String]) -> String {
 fn has_the_price_under_other_names(input: &Input) -> Checked {
     let checked = shardwise::check("input", &input.text, &Options::default());
     let Some(program) = checked.program else { return Ok(Outcome::DoesNotApply) };
-    let names: Vec<String> = program.values.iter().map(|value| value.name.clone()).collect();
+    // A name that is a dimension's, too, cannot be replaced word by word.
+    let is_dim = |name: &str| program.dims.iter().any(|dim| dim.name == name);
+    let names = program.values.iter().map(|value| value.name.clone());
+    let names: Vec<String> = names.filter(|name| !is_dim(name)).collect();
     have_one_price(input, &renamed(&input.text, &names))
 }
 
