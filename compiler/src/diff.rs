@@ -177,9 +177,9 @@ fn line(planned: &Planned, use_def: UseDef<'_>, number: usize) -> Line {
     let value = &program.values[step.result.value];
     let (what, needed_by) = match &step.kind {
         StepKind::Local(_) if cost.is_move(step) => {
-            let what =
-                format!("{}_{}", category(step, cost), program.mesh.names(&cost.axes).concat());
-            let what = what.trim_end_matches('_').to_owned();
+            let axes = program.mesh.names(&cost.axes).concat();
+            let over = if cost.uses_host { String::new() } else { format!("_{axes}") };
+            let what = category(step, cost).to_owned() + &over;
             (what, needed_by(&planned.plan, &use_def.users(number)))
         }
         StepKind::Local(_) => ("compute".to_owned(), Vec::new()),

@@ -5,7 +5,6 @@ use std::process::Command;
 
 use shardwise::Planned;
 use shardwise::Strategy;
-use shardwise::codes;
 use shardwise::export::{Format, JAX_STYLES};
 
 use crate::cases::{Case, DEVICES, JAX, assert_equal, cases};
@@ -31,19 +30,7 @@ pub(crate) fn style(name: &str) -> &'static Format<Planned> {
 /// be written must say so with a code, and is printed.
 pub(crate) fn written(style: &Format<Planned>, folder: &str) -> Vec<PathBuf> {
     let scratch = empty_folder(folder);
-    let write = |case: &Case| {
-        let module = match (style.write)(&case.planned) {
-            Ok(module) => module,
-            Err(why) => {
-                assert!(why.contains(codes::tool::NOT_EXPORTED), "{}: {why}", case.name);
-                println!("refused {}: {why}", case.name);
-                return None;
-            }
-        };
-        let path = case.write(&scratch);
-        std::fs::write(path.with_extension("py"), module).expect("a file can be written");
-        Some(path)
-    };
+    let write = |case: &Case| case.write_module(style, &scratch);
     let paths: Vec<PathBuf> = cases("", Strategy::Search).iter().filter_map(write).collect();
     println!("{}: {} programs", style.name, paths.len());
     paths

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
-use shardwise::export::EXPORTS;
+use shardwise::export::{EXPORTS, Format};
 use shardwise::json::{Argument, NodeJson, Operation, PlanJson};
 use shardwise::{Options, Planned, Strategy, codes, verify};
 
@@ -79,6 +79,23 @@ impl Case {
         std::fs::write(&path, case.to_string()).expect("a file can be written");
         path
     }
+
+    /// Writes the case and its module in a format into a folder; returns the path of the case. What
+    /// cannot be written must say so with a code, and is printed.
+    #[expect(clippy::print_stdout, reason = "the log of a test shows what is left out")]
+    pub(crate) fn write_module(&self, format: &Format<Planned>, folder: &Path) -> Option<PathBuf> {
+        let module = match (format.write)(&self.planned) {
+            Ok(module) => module,
+            Err(why) => {
+                assert!(why.contains(codes::tool::NOT_EXPORTED), "{}: {why}", self.name);
+                println!("refused {}: {why}", self.name);
+                return None;
+            }
+        };
+        let path = self.write(folder);
+        std::fs::write(path.with_extension("py"), module).expect("a file can be written");
+        Some(path)
+    }
 }
 
 /// The name of a program's case, which its files have with another ending.
@@ -125,18 +142,7 @@ fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
 /// those. What cannot be exported yet must say so with a code.
 pub(crate) fn torch_modules(folder: &str, scratch: &Path) -> Vec<PathBuf> {
     let torch = EXPORTS.iter().find(|format| format.name == "torch").expect("it is in the table");
-    let write = |case: &Case| {
-        let module = match (torch.write)(&case.planned) {
-            Ok(module) => module,
-            Err(why) => {
-                assert!(why.contains(codes::tool::NOT_EXPORTED), "{}: {why}", case.name);
-                return None;
-            }
-        };
-        let path = case.write(scratch);
-        std::fs::write(path.with_extension("py"), module).expect("a file can be written");
-        Some(path)
-    };
+    let write = |case: &Case| case.write_module(torch, scratch);
     cases(folder, Strategy::Search).iter().filter_map(write).collect()
 }
 

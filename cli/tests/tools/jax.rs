@@ -1,7 +1,7 @@
 //! Plans exported to JAX, run on virtual devices of the CPU and compared with the unsharded
 //! program in float64.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use shardwise::Strategy;
@@ -35,27 +35,12 @@ fn run(folder: &str, strategy: Strategy) -> usize {
 /// The same with a script of `cli/python`.
 fn run_script(name: &str, folder: &str, strategy: Strategy) -> usize {
     let scratch = empty_folder(&format!("jax-{name}-{folder}-{strategy:?}"));
-    let write = |case: &Case| written(case, jax(), &scratch);
+    let write = |case: &Case| case.write_module(jax(), &scratch);
     let paths: Vec<PathBuf> = cases(folder, strategy).iter().filter_map(write).collect();
     let mut script = python();
     script.arg(root().join("cli/python").join(name));
     assert_equal(&mut script, &paths, JAX);
     paths.len()
-}
-
-/// Writes the module of a case and the case itself, and returns the path of that. What cannot be
-/// written must say so with a code.
-fn written(case: &Case, style: &Format<Planned>, scratch: &Path) -> Option<PathBuf> {
-    let module = match (style.write)(&case.planned) {
-        Ok(module) => module,
-        Err(why) => {
-            assert!(why.contains(codes::tool::NOT_EXPORTED), "{}: {why}", case.name);
-            return None;
-        }
-    };
-    let path = case.write(scratch);
-    std::fs::write(path.with_extension("py"), module).expect("a file can be written");
-    Some(path)
 }
 
 /// The suite `conformance` compares those of all programs.
@@ -70,7 +55,7 @@ fn collectives_of_compiled_modules_are_those_of_their_plans() {
 /// there are.
 fn run_style(folder: &str, style: &Format<Planned>) -> usize {
     let scratch = empty_folder(&format!("jax-{folder}-{}", style.name));
-    let write = |case: &Case| written(case, style, &scratch);
+    let write = |case: &Case| case.write_module(style, &scratch);
     let paths: Vec<PathBuf> = cases(folder, Strategy::Search).iter().filter_map(write).collect();
     let mut script = python();
     script.arg(root().join("cli/python/run_jax.py"));

@@ -225,12 +225,12 @@ pub(super) fn maxtext(tuned: &Tuned) -> Result<String, String> {
         let _ = writeln!(out, "per_device_batch_size={share}");
     }
     let is_full = of.recomputes_layers();
-    out += match () {
-        () if of.recomputes(Recompute::Offload) => {
-            "remat_policy=custom\ndecoder_layer_input=offload\n"
-        }
-        () if is_full => "remat_policy=full\n",
-        () => "remat_policy=minimal\n",
+    out += if of.recomputes(Recompute::Offload) {
+        "remat_policy=custom\ndecoder_layer_input=offload\n"
+    } else if is_full {
+        "remat_policy=full\n"
+    } else {
+        "remat_policy=minimal\n"
     };
     let networks = "axes that leave a slice or a node: move their part to dcn_*_parallelism";
     let kept = "`minimal` keeps the results of products, not what this strategy keeps";

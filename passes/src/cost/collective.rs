@@ -202,12 +202,12 @@ impl NetworkAxes {
     /// The time of an AllReduce: a scatter and a gather, unless the switch itself adds up faster.
     fn reduce_time(&self, bytes: f64, inside: f64, outside: f64) -> StageTime {
         let measured = self.measured_reduce.or(self.measured);
-        let ring_s = 2.0 * self.gather_s(bytes, inside);
-        let ring = self.time_at(measured, ring_s / 2.0, outside, 2.0);
+        let gather_s = self.gather_s(bytes, inside);
+        let ring = self.time_at(measured, gather_s, outside, 2.0);
         let in_switch = measured.filter(|_| self.network == Network::Switch);
         let in_switch = in_switch.and_then(|measured| {
             // Messages fill the links as slowly as those of a ring.
-            let unsaturated_s = ring.transfer_s - ring_s / measured.share;
+            let unsaturated_s = ring.transfer_s - 2.0 * gather_s / measured.share;
             let summed_s = bytes / (measured.in_switch? * self.aggregate_bandwidth());
             Some(StageTime { transfer_s: summed_s + unsaturated_s, ..ring })
         });

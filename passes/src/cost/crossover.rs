@@ -14,7 +14,7 @@ use shardwise_ir::program::{OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
 
 use crate::cost::collective::Refinement;
-use crate::cost::report::price_steps;
+use crate::cost::report::{host_s, price_steps};
 use crate::layouts::local_shape;
 
 /// The busiest resource.
@@ -137,9 +137,7 @@ impl Trial {
                 compute_s += cost.total_s();
             }
         }
-        let of_host = costs.iter().filter(|cost| cost.uses_host);
-        let host_s = of_host.map(|cost| cost.total_s()).sum::<f64>();
-        let links_s = axis_s.into_iter().fold(host_s, f64::max);
+        let links_s = axis_s.into_iter().fold(host_s(&costs), f64::max);
         (bound(compute_s, links_s).0, compute_s - links_s)
     }
 

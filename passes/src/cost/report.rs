@@ -196,8 +196,7 @@ pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
             axis_s[axis.index()] += cost.total_s();
         }
     }
-    let of_host = steps.iter().filter(|cost| cost.uses_host);
-    let host_s = of_host.map(StepCost::total_s).fold(0.0, |a, b| a + b);
+    let host_s = host_s(&steps);
     let overlap_s = axis_s.iter().copied().fold(compute_s.max(host_s), f64::max);
     let serial_s = without_overlap(&steps);
     let bubble_s = steps
@@ -220,6 +219,12 @@ pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
         memory,
         held,
     }
+}
+
+/// Busy seconds of the link to the host.
+pub(crate) fn host_s(steps: &[StepCost]) -> f64 {
+    let of_host = steps.iter().filter(|cost| cost.uses_host);
+    of_host.map(StepCost::total_s).fold(0.0, |a, b| a + b)
 }
 
 fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {

@@ -142,8 +142,9 @@ impl Parts<'_> {
 
     /// Whether a product of attention reads an array that an earlier one of the same kernel has
     /// read: keys that are the values, too. Without a collective inside the kernel both read it in
-    /// the same sharding, or this one a slice: what the scores keep of its dimensions is split as
-    /// the scores are.
+    /// the same sharding, or this one a slice of it, since the dimensions that both have in common
+    /// with the scores are split as those are. With one, the second read may be the larger, and is
+    /// priced too low: kernels are assigned before shardings are known.
     fn is_read_before(&self, id: OpId, ops: &[OpId], value: ValueId) -> bool {
         let reads =
             |op: OpId| self.program.ops[op].operands.iter().any(|operand| operand.value == value);

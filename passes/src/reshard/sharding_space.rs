@@ -74,14 +74,9 @@ impl ShardingSpace {
         let mut space = Self { edges: Vec::new(), states, classes: part.classes.clone() };
         let pricing = Pricing { program, shape, cost_model, limit };
         let alike = space.alike(program);
-        let edges = |state: State| {
-            if shape.is_on_host {
-                Vec::new()
-            } else {
-                space.edges_from(&pricing, state, &alike[state])
-            }
-        };
-        space.edges = (0..space.len()).map(edges).collect();
+        space.edges = (0..space.len())
+            .map(|state| space.edges_from(&pricing, state, &alike[state]))
+            .collect();
         space
     }
 
@@ -147,6 +142,9 @@ impl ShardingSpace {
     }
 
     fn edges_from(&self, pricing: &Pricing<'_>, state: State, alike: &[State]) -> Vec<ReshardEdge> {
+        if pricing.shape.is_on_host {
+            return Vec::new();
+        }
         let from = self.sharding(state);
         let mut targets = Vec::new();
         let mesh = &pricing.program.mesh;

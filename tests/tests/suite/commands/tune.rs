@@ -174,7 +174,7 @@ fn errors_say_what_to_change() {
 }
 
 #[test]
-fn a_timeout_returns_the_best_so_far() {
+fn a_timeout_ends_a_search_with_the_best_so_far() {
     let timeout = Some(std::time::Duration::from_secs(1));
     let request = Request { timeout, ..Request::of_chips(512) };
     let began = std::time::Instant::now();
@@ -185,7 +185,11 @@ fn a_timeout_returns_the_best_so_far() {
     ];
     for model in models {
         match tune(model, &read(model), &request, &Options::default(), &|_| ()) {
-            Ok(tuned) => assert!(tuned.space.left > 0 && tuned.lower_bound_s > 0.0),
+            // A fast machine may be done with the smallest model in time.
+            Ok(tuned) => {
+                assert_eq!(tuned.space.stopped, tuned.space.left > 0, "{:?}", tuned.space);
+                assert!(tuned.lower_bound_s > 0.0);
+            }
             Err(Refused::Options(text)) => assert!(text.contains("--timeout"), "{text}"),
             Err(Refused::Program(findings)) => panic!("{findings}"),
         }
