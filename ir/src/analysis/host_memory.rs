@@ -80,7 +80,7 @@ fn no_link(program: &Program, span: Span) -> Diag {
     let message = format!("`{chip}` has no figure for its link to the memory of the host");
     let diag = Diag::error(codes::NO_LINK, message, span, "this transfer needs it");
     diag.help(format!(
-        "describe a chip in a hardware file, with `base = \"{chip}\"` and `host_bandwidth` in bytes \
-            a second one way; `shardwise docs hardware` shows how"
+        "describe a chip in a hardware file, with `base = \"{chip}\"` and `host_bandwidth` in \
+            bytes a second one way; `shardwise docs hardware` shows how"
     ))
 }
