@@ -18,7 +18,7 @@
 //!    candidate's. More microbatches never take less time (every step costs at least its share), so
 //!    it bounds them, too.
 //! 3. *within memory*: the plan that fits, and the planner's bound of it. In large spaces with
-//!    little effort first; with all effort only for those of the best that are not proven.
+//!    little effort first; with all effort only for those of the best that could be the first.
 //!
 //! Candidates are expanded best bound first, a fixed number at once, so that the result and all
 //! counts are the same on every machine. One whose bound reaches the best so far is cut.

@@ -209,6 +209,12 @@ impl<'a> Problem<'a> {
             .turns(self.program.reshard_trip_count(block, value, kept_gathered), self.compute)
     }
 
+    /// How often a reshard of a value counts that is kept gathered for all microbatches and both
+    /// parts of the program.
+    pub(crate) fn turns_kept(&self, value: ValueId) -> u64 {
+        self.weighted(self.program.values[value].repeat, value, true)
+    }
+
     /// The reshard table of a value.
     pub fn table(&self, value: ValueId) -> &Reshards {
         self.tables.of(value)

@@ -69,7 +69,8 @@ fn microbatches(program: &Program, fault: &MicrobatchFault) -> Diag {
                 format!("`{}` is a parameter and has the dimension that is cut", param.name);
             let diag = Diag::error(codes::BATCH, message, span, "asked for here")
                 .and(param.span, "all microbatches share this");
-            diag.help("cut a dimension that no parameter has: `microbatches=8 of B`")
+            let count = count(program);
+            diag.help(format!("cut a dimension that no parameter has: `microbatches={count} of B`"))
         }
         MicrobatchFault::NotPlain(of) => {
             let of = program.dims.get(*of);
@@ -129,7 +130,14 @@ fn unclear_batch(program: &Program, candidates: &[DimId]) -> Diag {
     };
     let example = names.first().copied().unwrap_or("B");
     let diag = Diag::error(codes::BATCH, message, span, "which dimension is the batch?");
-    diag.help(format!("name the one that is split: `microbatches=8 of {example}`"))
+    let count = count(program);
+    diag.help(format!("name the one that is split: `microbatches={count} of {example}`"))
+}
+
+/// The number of microbatches that `backward` asks for.
+fn count(program: &Program) -> u64 {
+    let asked = program.backward.as_ref().and_then(|backward| backward.microbatches);
+    asked.map_or(1, |(count, _)| count)
 }
 
 /// The proposal for a pipeline in microbatches: more microbatches of the pipeline. With `1f1b` a

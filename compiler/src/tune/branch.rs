@@ -2,7 +2,7 @@
 //!
 //! A candidate is expanded in runs of the planner ([`super::leaf`]): without a memory limit, which
 //! is fast and bounds it, and within memory, if that plan does not fit. A large space is planned
-//! with little effort, until nothing is open; then the best that are not proven, with all effort.
+//! with little effort, until nothing is open; then those that could be the best, with all effort.
 //! Each round expands the few open candidates with the least bounds, in parallel; their number does
 //! not depend on the machine.
 //!
@@ -327,8 +327,8 @@ impl<'a, 's> Search<'a, 's> {
         self.open.iter().filter(|open| !self.is_found(open.candidate)).count()
     }
 
-    /// Opens those of the best again that were planned with little effort and are not proven; where
-    /// nothing fits with little effort, the one that needs least.
+    /// Opens those again that were planned with little effort and could be the best; where nothing
+    /// fits with little effort, the one that needs least.
     fn reopen(&mut self) {
         self.refused.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         if self.found.is_empty()
@@ -340,10 +340,13 @@ impl<'a, 's> Search<'a, 's> {
             self.open.push(Open { stage: Stage::Full, ..open });
         }
         let best = self.request.best.max(1);
+        let first = self.distinct_candidates().next();
+        let least = first.map_or(f64::INFINITY, |(_, strategy)| strategy.rank());
         let again: Vec<(usize, f64)> = self
             .distinct_candidates()
             .take(best)
             .filter(|(number, _)| self.quick.contains(number))
+            .filter(|(_, strategy)| strategy.rank_bound() < least * (1.0 - ROUNDING))
             .map(|(number, strategy)| (*number, strategy.rank_bound()))
             .collect();
         for (candidate, bound) in again {

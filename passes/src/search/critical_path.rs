@@ -126,5 +126,5 @@ fn seconds(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> Weigh
     }
     let turns = problem.program.trip_count_of(op);
     let turns = problem.tables.cost_model.turns(turns, problem.compute).max(1);
-    choice.weight.divided(u32::try_from(turns).unwrap_or(u32::MAX))
+    choice.weight.divided(turns)
 }

@@ -3,6 +3,7 @@
 mod blocks;
 mod demand;
 pub(crate) mod feasible;
+mod fill;
 pub(crate) mod limit;
 mod rematerialize;
 mod smaller;

@@ -13,7 +13,7 @@
 
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::dual::Dual;
-use crate::solver::eliminate::Minimum;
+use crate::solver::eliminate::{Minimum, TableLimits};
 use crate::solver::marginals::{UNREACHABLE, seconds};
 use crate::solver::minimize::{Evaluate, Limits, Reduced, Solution, StopReason};
 use crate::solver::model::Model;
@@ -273,7 +273,8 @@ impl Rounds<'_, '_> {
             return None;
         }
         let Limits { proof, interrupt, .. } = self.limits;
-        Reduced::eliminate(&model, Some(left), self.trees, *proof, interrupt)
+        let proof = TableLimits { work: interrupt.allowed(proof.work), ..*proof };
+        Reduced::eliminate(&model, Some(left), self.trees, proof, interrupt)
             .filter(Reduced::is_feasible)
     }
 

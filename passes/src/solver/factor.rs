@@ -132,7 +132,7 @@ fn relaxed(
     limit: usize,
     interrupt: &Interrupt,
 ) -> Vec<Factor> {
-    let parts = term.terminals.len() as u32;
+    let parts = term.terminals.len() as u64;
     let alone = term.terminals.iter().filter_map(|terminal| {
         let alone = SteinerTerm { terminals: vec![terminal.clone()], ..term.clone() };
         table(&alone, trees, limit, interrupt)

@@ -175,6 +175,25 @@ impl Graph {
         Self::from_adjacency(self.out.with(&more_out), self.into.with(&more_into))
     }
 
+    /// The same graph with a copy of each node after the others, in their order, whose edges have
+    /// the weight that `copied` computes: every node leads to its copy at weight zero, and every
+    /// copy back to its node at that node's weight in `offers`, if that is finite.
+    pub(crate) fn with_copy(&self, copied: impl Fn(Weight) -> Weight, offers: &[Weight]) -> Self {
+        let nodes = self.nodes();
+        let there = (0..nodes).map(|node| (node, nodes + node, Weight::ZERO));
+        let offered = offers.iter().enumerate().filter(|(_, weight)| weight.is_finite());
+        let back = offered.map(|(node, &weight)| (nodes + node, node, weight));
+        let among =
+            self.out.all().map(|(from, to, weight)| (nodes + from, nodes + to, copied(weight)));
+        let (mut more_out, mut more_into) =
+            (vec![Vec::new(); 2 * nodes], vec![Vec::new(); 2 * nodes]);
+        for (from, to, weight) in there.chain(back).chain(among) {
+            more_out[from].push((to, weight));
+            more_into[to].push((from, weight));
+        }
+        Self::from_adjacency(self.out.with(&more_out), self.into.with(&more_into))
+    }
+
     /// How many nodes there are.
     pub fn nodes(&self) -> usize {
         self.out.nodes()
@@ -278,6 +297,18 @@ mod tests {
             edges.relax(&mut least, unreachable, |weight| weight);
             assert_eq!(least, wanted);
         }
+    }
+
+    #[test]
+    fn a_copy_is_cheaper_to_walk_and_costs_to_leave() {
+        let seconds = Weight::from_femtoseconds;
+        let graph = Graph::new(&[vec![(1, seconds(80))], vec![(2, seconds(80))], Vec::new()]);
+        let offers = [seconds(0), Weight::INFINITE, seconds(50)];
+        let with_copy = graph.with_copy(|weight| weight.divided(8), &offers);
+        assert_eq!(with_copy.nodes(), 6);
+        assert_eq!(with_copy.distance(0, 2), seconds(10 + 10 + 50));
+        assert_eq!(with_copy.distance(0, 1), seconds(80));
+        assert_eq!(with_copy.distance(2, 0), Weight::INFINITE);
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Weight {
 
     /// A `parts`-th of it, rounded down; infinite stays infinite.
     #[must_use]
-    pub fn divided(self, parts: u32) -> Self {
+    pub fn divided(self, parts: u64) -> Self {
         if self.is_finite() { Self(self.0 / u128::from(parts.max(1))) } else { self }
     }
 

@@ -77,6 +77,21 @@ fn looser_limits_have_no_costlier_plans() {
     }
 }
 
+/// A large program that was refused within 80 GB, where it has a plan of 60 GB.
+#[test]
+fn a_large_program_is_not_refused_where_it_fits_into_less() {
+    let source = "hardware h100\nmesh X=128 over 64x2, Y=4 nvlink\n\
+        dim B=512, T=8192, D=8192, F=28672\n\
+        input x[B_?, T_?, D_?], dy[B_?, T_?, D_?]\n\
+        repeat L=80 {\n  carry x\n  param win[D_?, F_?], wgate[D_?, F_?], wout[F_?, D_?]\n\
+        x = x + (silu(x *D wgate) * (x *D win)) *F wout\n}\n\
+        backward from x given dy, microbatches=4 of B\noptimizer adam\n";
+    let tight = plan(source, Effort::Normal, 60e9).expect("it fits");
+    let loose = plan(source, Effort::Normal, 80e9).expect("what fits into less fits");
+    assert!(loose.report.serial_s <= tight.report.serial_s * (1.0 + 1e-9), "{tight}\n{loose}");
+    assert!(loose.lower_bound_s() <= tight.report.serial_s, "{tight}\n{loose}");
+}
+
 /// Sums over random programs.
 fn agreeing(
     programs: usize,

@@ -102,6 +102,14 @@ impl MemoryDemand {
         live.variable != variable && (live.during.is_none() || live.during == self.among[variable])
     }
 
+    /// What other choices keep while a variable's operation runs.
+    pub(crate) fn live_beside(self, variable: usize) -> Vec<LiveAcross> {
+        let live: Vec<bool> =
+            self.live_across.iter().map(|live| self.is_live(live, variable)).collect();
+        let marked = self.live_across.into_iter().zip(live);
+        marked.filter(|(_, is_live)| *is_live).map(|(live, _)| live).collect()
+    }
+
     /// The bytes demanded while each operation runs, limited by the capacity.
     pub(crate) fn capacity(&self, limit: f64) -> Capacity {
         let moments: Vec<usize> = (0..self.own.len()).filter(|&v| self.runs[v]).collect();

@@ -10,9 +10,11 @@
 //! short programs whose gap is still wide, the largest values are kept one after another, each
 //! time with a search of its own.
 //!
-//! None of these searches finds every plan that fits, and what one finds depends on the limit. So
-//! that a looser limit has no costlier plan than a tighter one, or none, tighter limits are
-//! searched as well where nothing is proven ([`Limit::feasible_or_tighter`]).
+//! None of these searches finds every plan that fits, and what one finds depends on the limit: what
+//! choices demand one by one is less than the real peak, so that a limit may be met in the model
+//! and not in any plan. So that a looser limit has no costlier plan than a tighter one, or none,
+//! tighter limits are searched as well where nothing is proven, in large programs a few of them
+//! where the gap is wide ([`Limit::feasible_or_tighter`]).
 
 use indexmap::IndexSet;
 use shardwise_ir::dataflow::Analyzed;
@@ -23,13 +25,13 @@ use shardwise_ir::sharding::Sharding;
 use shardwise_ir::unroll::is_loop_exit;
 
 use crate::cost::liveness::memory;
-use crate::insert_collectives::plan;
 use crate::layouts::composite::ExpandedPlan;
 use crate::layouts::local_shape;
 use crate::problem::{Problem, Rematerialized};
 use crate::reshard::tables::Tables;
 use crate::search::memory::blocks;
 use crate::search::memory::feasible::{self, FeasiblePlan};
+use crate::search::memory::fill::Filling;
 use crate::search::memory::rematerialize::{CutRequest, Retention, retain_across};
 use crate::search::objective::objective_s;
 use crate::search::outcome::{Effort, Request};
@@ -38,16 +40,6 @@ use crate::search::tie_break::prefer;
 use crate::solver::branch_and_bound::can_prune;
 use crate::solver::lagrangian::{MOST_SOLUTIONS, RowLimits};
 use crate::training::frameworks::{kept_gathered, regathered};
-
-/// Layouts of all operations, with some values kept from region to region and others
-/// rematerialised.
-struct Candidate<'s> {
-    assignment: &'s [usize],
-    rematerialized: IndexSet<ValueId>,
-    plan: Plan,
-    bytes: f64,
-    seconds: f64,
-}
 
 /// Bisection steps between a capacity that is too small and one that is enough.
 const HALVINGS: usize = 8;
@@ -67,6 +59,9 @@ const QUICK_SOLUTIONS: usize = 8;
 /// The limit of values that are kept one after another.
 const MOST_RETAINED: usize = 8;
 
+/// The share of the work for the plan in which nothing is kept.
+const FOR_START: f64 = 0.25;
+
 /// The ratio of a plan to the bound above which values are kept one after another where
 /// [`retain_across`] applies, too.
 const WIDE: f64 = 1.01;
@@ -74,17 +69,19 @@ const WIDE: f64 = 1.01;
 /// The operations of programs for which they are.
 const MOST_ONE_BY_ONE: usize = 100;
 
-/// Solutions of [`retain_across`] in which further values are kept.
-const MOST_FILLED: usize = 3;
-
 /// The ratio of each limit on the ladder to the one above it.
 const RUNG: f64 = 0.85;
 
 /// The limits on the ladder: each takes as long as the first.
 const RUNGS: usize = 12;
 
-/// The operations of programs for which they are tried.
+/// The operations of programs for which all of them are tried.
 const MOST_TIGHTENED: usize = 24;
+
+/// The limits that larger programs try next below their own, and the ratio to the bound above which
+/// they do.
+const FEW_RUNGS: usize = 3;
+const MUCH_TOO_WIDE: f64 = 1.05;
 
 /// A memory limit, and the searches under it.
 pub(crate) struct Limit<'a, 't> {
@@ -144,14 +141,17 @@ impl<'a, 't> Limit<'a, 't> {
     /// limit could have a costlier plan, or none.
     pub(crate) fn feasible_or_tighter(&self, enough: f64) -> FeasiblePlan {
         let mut best = self.feasible();
-        let is_quick = self.request.effort == Effort::Quick;
-        if is_quick || self.tables.program.ops.len() > MOST_TIGHTENED {
+        if self.request.effort == Effort::Quick {
             return best;
         }
+        let is_small = self.tables.program.ops.len() <= MOST_TIGHTENED;
+        let (most, wide) = if is_small { (RUNGS, 1.0) } else { (FEW_RUNGS, MUCH_TOO_WIDE) };
         let rungs = std::iter::successors(Some(enough), |capacity| Some(capacity * RUNG));
-        let tighter = rungs.take(RUNGS).filter(|&capacity| capacity < self.capacity);
+        let tighter = rungs.take(RUNGS).filter(|&capacity| capacity < self.capacity).take(most);
         for capacity in tighter {
-            if can_prune(best.lower_bound_s, best.seconds()) || self.request.interrupt.is_due() {
+            if can_prune(best.lower_bound_s * wide, best.seconds())
+                || self.request.interrupt.is_due()
+            {
                 break;
             }
             let tighter = self.at(capacity).feasible();
@@ -169,8 +169,9 @@ impl<'a, 't> Limit<'a, 't> {
     fn rematerializing(&self, best: &mut FeasiblePlan, parts: &[ValueId]) {
         let all: IndexSet<ValueId> = parts.iter().copied().collect();
         let problem = self.problem(&all);
-        let Ok(rematerialized) = solve(problem.clone(), self.textbook, &self.request.interrupt)
-        else {
+        // A start, of which no proof is needed.
+        let interrupt = self.request.interrupt.with_work(FOR_START);
+        let Ok(rematerialized) = solve(problem.clone(), self.textbook, &interrupt) else {
             return;
         };
         if !self.try_incumbent(best, rematerialized.plan)
@@ -183,23 +184,21 @@ impl<'a, 't> Limit<'a, 't> {
             capacity: self.capacity,
             rematerialized_s: rematerialized.bound.as_seconds(),
         };
-        let Some(Retention { lower_bound_s, assignments }) =
+        let Some(Retention { lower_bound_s, solutions }) =
             retain_across(&self.within, parts, &asked, &self.request.interrupt)
         else {
             return self.greedy_retain(best, parts, all);
         };
         best.lower_bound_s = best.lower_bound_s.max(lower_bound_s);
-        let mut candidate: Vec<Candidate<'_>> = assignments
-            .iter()
-            .filter_map(|assignment| self.candidate(&problem, assignment, all.clone()))
-            .collect();
-        candidate.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        for candidate in candidate
-            .into_iter()
-            .filter(|candidate| candidate.bytes <= self.capacity)
-            .take(MOST_FILLED)
-        {
-            self.fill(best, &problem, candidate);
+        let price = |plan: &Plan| self.seconds(plan);
+        let filling = Filling {
+            problem: &problem,
+            capacity: self.capacity,
+            price: &price,
+            interrupt: &self.request.interrupt,
+        };
+        for plan in filling.plans(&solutions, &all) {
+            self.try_incumbent(best, plan);
         }
         let is_open = best.seconds() > best.lower_bound_s * WIDE;
         if is_open && self.tables.program.ops.len() <= MOST_ONE_BY_ONE {
@@ -233,65 +232,6 @@ impl<'a, 't> Limit<'a, 't> {
                 rematerialized.insert(value);
             }
         }
-    }
-
-    /// Keeps one value after another while the capacity allows, those with the most time saved per
-    /// byte first.
-    fn fill(&self, best: &mut FeasiblePlan, problem: &Problem<'_>, mut candidate: Candidate<'_>) {
-        let rate = |&value: &ValueId| {
-            let held = self.with_retained(problem, &candidate, value)?;
-            let saved_s = candidate.seconds - held.seconds;
-            (saved_s > 0.0).then(|| (value, saved_s / (held.bytes - candidate.bytes).max(1.0)))
-        };
-        let mut worth: Vec<(ValueId, f64)> =
-            candidate.rematerialized.iter().filter_map(rate).collect();
-        worth.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        for (value, _) in worth {
-            if self.request.interrupt.is_due() {
-                break;
-            }
-            let held = self
-                .with_retained(problem, &candidate, value)
-                .filter(|held| held.bytes <= self.capacity && held.seconds < candidate.seconds);
-            candidate = held.unwrap_or(candidate);
-        }
-        self.try_incumbent(best, candidate.plan);
-    }
-
-    /// The same with one more value kept.
-    fn with_retained<'s>(
-        &self,
-        problem: &Problem<'_>,
-        candidate: &Candidate<'s>,
-        value: ValueId,
-    ) -> Option<Candidate<'s>> {
-        self.candidate(
-            problem,
-            candidate.assignment,
-            candidate.rematerialized.iter().copied().filter(|&other| other != value).collect(),
-        )
-    }
-
-    /// The plan of an assignment, if it can be realised.
-    fn candidate<'s>(
-        &self,
-        problem: &Problem<'_>,
-        assignment: &'s [usize],
-        rematerialized: IndexSet<ValueId>,
-    ) -> Option<Candidate<'s>> {
-        let problem = problem
-            .rematerializing_others(Rematerialized { values: Some(&rematerialized), before: None });
-        let mut trees = self.within.trees();
-        let plan = problem
-            .is_realisable(assignment, &mut trees)
-            .then(|| plan::plan(&problem, assignment, &mut trees))?;
-        Some(Candidate {
-            assignment,
-            rematerialized,
-            bytes: memory(&ExpandedPlan::from(&plan)).peak_bytes,
-            seconds: self.seconds(&plan),
-            plan,
-        })
     }
 
     /// The limited search, with these values rematerialised.

@@ -6,11 +6,12 @@
 //! between; rematerialised, they are gathered twice. The search in which keeping is free
 //! ([`crate::search::memory::feasible`], whose rows are linear in single choices) has a weak bound:
 //! it misses all the second gathers. This file therefore adds the memory at one step, the *cut
-//! point*: the first operation of the backward part. Every value used on both sides of it has two
-//! definitions, one for each side. The second starts where the value was declared or produced
-//! (rematerialised), or in any sharding at a price per byte for keeping it (`Graph::with_store`);
-//! the steps that produce a kept sharding belong to the first side, and are not counted where the
-//! first side does not take them. So
+//! point*: the first operation of the backward part. What is there whatever the sides keep counts,
+//! too: resident values, and the sums of gradients that microbatches add to. Every value used on
+//! both sides of it has two definitions, one for each side. The second starts where the value was
+//! declared or produced (rematerialised), or in any sharding at a price per byte for keeping it
+//! (`Graph::with_store`); the steps that produce a kept sharding belong to the first side, and are
+//! not counted where the first side does not take them. So
 //!
 //! ```text
 //! plan that fits ≥ min (steps + price · bytes kept) − price · (capacity − bytes always there)
@@ -21,15 +22,20 @@
 //! plans.
 //!
 //! Parameters of layers, and other values declared before the microbatches, are either gathered in
-//! each microbatch, or once and kept while all run: both sides may use that, at half the price
-//! each. A value resharded once before a block of one side only keeps one definition and is kept at
-//! no price. Alternatives: keeping as a choice of every value would double the number of choices
-//! and sum the bytes of all values in one row, for which elimination is too large; a knapsack over
-//! values, each at its best rate of seconds per byte, is a weaker bound of the same kind.
+//! each microbatch, or once and kept while all run: both sides may use that, at half the price each
+//! and half the time of gathering it once. So the graph of such a value has a copy of each of its
+//! shardings (`Graph::with_copy`): steps between copies take half as long as once in a step, and
+//! every copy leads back to the sharding itself at the price of keeping it. What plans really take
+//! is the time of one tree that reaches what both sides read, which is no less than the larger of
+//! the sides' own trees, and so than the two halves. A value resharded once before a block of one
+//! side only keeps one definition and is kept at no price. Alternatives: keeping as a choice of
+//! every value would double the number of choices and sum the bytes of all values in one row, for
+//! which elimination is too large; a knapsack over values, each at its best rate of seconds per
+//! byte, is a weaker bound of the same kind.
 
 use std::sync::Arc;
 
-use indexmap::{IndexMap, IndexSet};
+use indexmap::IndexMap;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Blocks, Op, Phase, Program};
@@ -37,9 +43,9 @@ use shardwise_ir::program::{Blocks, Op, Phase, Program};
 use crate::cost::held::is_resident;
 use crate::cost::pipeline_stages;
 use crate::layouts::local_shape;
-use crate::problem::{Demand, Problem, Rematerialized};
+use crate::problem::{Definition, Demand, Problem, Rematerialized};
 use crate::reshard::tables::Tables;
-use crate::search::memory::demand::{self, MemoryDemand};
+use crate::search::memory::demand::{self, LiveAcross, MemoryDemand};
 use crate::solver::cutting_plane::maximize_concave;
 use crate::solver::eliminate::Minimum;
 use crate::solver::interrupt::Interrupt;
@@ -59,7 +65,18 @@ pub(crate) struct Retention {
     /// The lower bound of all plans that fit, in seconds.
     pub(crate) lower_bound_s: f64,
     /// Minimal assignments at some prices of a byte, those nearest to the best price first.
-    pub(crate) assignments: Vec<Vec<usize>>,
+    pub(crate) solutions: Vec<Solution>,
+}
+
+/// An assignment, and what it says of the values that it keeps.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Solution {
+    /// The choice of each variable.
+    pub(crate) assignment: Vec<usize>,
+    /// The time of its steps, in seconds.
+    pub(crate) seconds: f64,
+    /// Whether what it keeps fits at the cut point.
+    pub(crate) fits: bool,
 }
 
 /// The request.
@@ -95,10 +112,11 @@ pub(crate) fn retain_across(
         .position(|variable| variable.decides.operation() == Some(before))?;
     let demand = MemoryDemand::new(&problem);
     let left = asked.capacity - demand.base[first];
+    let live_across: Vec<LiveAcross> = demand.live_beside(first);
     if left <= 0.0 || retainable.is_empty() {
         return None;
     }
-    let cut = CutPoint::new(&problem, demand, retainable);
+    let cut = CutPoint::new(&problem, live_across, retainable);
     let mut evaluations: Vec<Evaluation> = Vec::new();
     maximize_concave(FIRST * asked.rematerialized_s / left, MOST_EVALUATIONS, |price| {
         let found = cut.evaluate(price, left, interrupt);
@@ -108,9 +126,16 @@ pub(crate) fn retain_across(
     });
     evaluations.sort_by(|a, b| b.bound_s.total_cmp(&a.bound_s));
     let lower_bound_s = evaluations.first()?.bound_s;
-    let assignments: IndexSet<Vec<usize>> =
-        evaluations.into_iter().map(|of| of.assignment).collect();
-    Some(Retention { lower_bound_s, assignments: assignments.into_iter().collect() })
+    let mut solutions: IndexMap<Vec<usize>, Evaluation> = IndexMap::new();
+    for of in evaluations {
+        solutions.entry(of.assignment.clone()).or_insert(of);
+    }
+    let solutions = solutions.into_values().map(|of| Solution {
+        seconds: of.bound_s + of.price * (left - of.retained_bytes),
+        fits: of.retained_bytes <= left,
+        assignment: of.assignment,
+    });
+    Some(Retention { lower_bound_s, solutions: solutions.collect() })
 }
 
 /// The first operation of the backward part, or of the block of layers that contains it.
@@ -172,6 +197,7 @@ fn shared(program: &Analyzed, value: ValueId, before: OpId) -> Option<Share> {
 /// A definition that may start from a kept sharding.
 struct Retainable {
     definition: usize,
+    share: Share,
     /// The price of keeping each sharding, at a price of one per byte.
     charges: Vec<f64>,
 }
@@ -188,27 +214,26 @@ fn retainable(
         }
         Demand::Fixed(_) => false,
     };
-    let part_of_price = |definition: usize| {
+    let share = |definition: usize| {
         let definition = &problem.definitions[definition];
         let after = definition.demands.first().is_some_and(is_after);
-        match values.get(&definition.value).filter(|_| definition.per_use)? {
-            Share::Second => after.then_some(1.0),
-            Share::Half => Some(0.5),
-        }
+        let share = *values.get(&definition.value).filter(|_| definition.per_use)?;
+        (after || share == Share::Half).then_some(share)
     };
-    let parts = (0..problem.definitions.len())
-        .filter_map(|definition| Some((definition, part_of_price(definition)?)));
-    parts
-        .map(|(definition, part)| Retainable {
+    let shares = (0..problem.definitions.len())
+        .filter_map(|definition| Some((definition, share(definition)?)));
+    shares
+        .map(|(definition, share)| Retainable {
             definition,
-            charges: charges(problem, definition, part),
+            share,
+            charges: charges(problem, definition, share),
         })
         .collect()
 }
 
 /// For each sharding, the bytes that keeping it adds, divided by how often the definition's steps
 /// run.
-fn charges(problem: &Problem<'_>, definition: usize, part: f64) -> Vec<f64> {
+fn charges(problem: &Problem<'_>, definition: usize, share: Share) -> Vec<f64> {
     let definition = &problem.definitions[definition];
     let (program, value) = (problem.program, definition.value);
     let bytes = |sharding| local_shape::local_bytes(program, value, sharding);
@@ -220,7 +245,11 @@ fn charges(problem: &Problem<'_>, definition: usize, part: f64) -> Vec<f64> {
         shardings().map(bytes).fold(f64::INFINITY, f64::min)
     };
     let is_free = demand::is_recomputed(program, value);
-    let part = if is_free { 0.0 } else { part };
+    let part = match share {
+        _ if is_free => 0.0,
+        Share::Second => 1.0,
+        Share::Half => 0.5,
+    };
     let times = part * pipeline_stages::in_flight_copies(program, value)
         / definition.multiplicity.max(1) as f64;
     shardings().map(|sharding| times * (bytes(sharding) - there)).collect()
@@ -231,12 +260,14 @@ struct CutPoint<'p, 'a> {
     problem: &'p Problem<'a>,
     /// Terms of retainable definitions have graphs of their own, after the others.
     model: Model,
-    demand: MemoryDemand,
+    /// What choices keep at the cut point whatever the two sides keep.
+    live_across: Vec<LiveAcross>,
     retainable: Vec<Retainable>,
 }
 
 /// The minimum at a price of a byte.
 struct Evaluation {
+    price: f64,
     bound_s: f64,
     assignment: Vec<usize>,
     retained_bytes: f64,
@@ -246,14 +277,18 @@ struct Evaluation {
 const PERTURBED: f64 = 1.0 + 1e-3;
 
 impl<'p, 'a> CutPoint<'p, 'a> {
-    fn new(problem: &'p Problem<'a>, demand: MemoryDemand, retainable: Vec<Retainable>) -> Self {
+    fn new(
+        problem: &'p Problem<'a>,
+        live_across: Vec<LiveAcross>,
+        retainable: Vec<Retainable>,
+    ) -> Self {
         let mut model = problem.model();
         for (number, Retainable { definition, .. }) in retainable.iter().enumerate() {
             if let Term::Tree(tree) = &mut model.terms[*definition] {
                 tree.graph = model.graphs.len() + number;
             }
         }
-        Self { problem, model, demand, retainable }
+        Self { problem, model, live_across, retainable }
     }
 
     /// The least sum of steps and kept bytes at `price` seconds a byte, less the price of the
@@ -265,24 +300,28 @@ impl<'p, 'a> CutPoint<'p, 'a> {
             LagrangianSubproblem::new(&model, &mut trees, interrupt).minimize(&self.charged(price));
         let more_s = self.retained_s(&self.priced(price * PERTURBED), &assignment)
             - self.retained_s(&model, &assignment);
-        let resident = self
-            .demand
-            .live_across
-            .iter()
-            .filter(|live| live.is_resident())
-            .map(|live| live.bytes[assignment[live.variable]]);
-        let retained_bytes = more_s / (price * PERTURBED - price) + resident.sum::<f64>();
-        Evaluation { bound_s: bound.as_seconds() - price * left, assignment, retained_bytes }
+        let beside = self.live_across.iter().map(|live| live.bytes[assignment[live.variable]]);
+        let retained_bytes = more_s / (price * PERTURBED - price) + beside.sum::<f64>();
+        let bound_s = bound.as_seconds() - price * left;
+        Evaluation { price, bound_s, assignment, retained_bytes }
     }
 
     /// The model in which retainable definitions may start in any sharding at `price` seconds a
     /// byte.
     fn priced(&self, price: f64) -> Model {
-        let with_store = |Retainable { definition, charges }: &Retainable| {
+        let with_store = |Retainable { definition, share, charges }: &Retainable| {
             let offers: Vec<Weight> =
                 charges.iter().map(|bytes| Weight::seconds(price * bytes)).collect();
-            let value = self.problem.definitions[*definition].value;
-            Arc::new(self.problem.table(value).graph().with_store(&offers))
+            let Definition { value, multiplicity, .. } = self.problem.definitions[*definition];
+            let graph = self.problem.table(value).graph();
+            Arc::new(match share {
+                Share::Second => graph.with_store(&offers),
+                Share::Half => {
+                    let turns = self.problem.turns_kept(value);
+                    let half_once = |weight: Weight| weight.times(turns).divided(2 * multiplicity);
+                    graph.with_copy(half_once, &offers)
+                }
+            })
         };
         let graphs = self.model.graphs.iter().cloned();
         let graphs = graphs.chain(self.retainable.iter().map(with_store)).collect();
@@ -296,10 +335,11 @@ impl<'p, 'a> CutPoint<'p, 'a> {
         terms.map(|term| term.cost(assignment, &mut trees).as_seconds()).sum()
     }
 
-    /// The unary costs, with the price of the bytes that choices keep all the time.
+    /// The unary costs, with the price of the bytes that choices keep all the time, or in sums that
+    /// microbatches add to.
     fn charged(&self, price: f64) -> UnaryCosts {
         let mut charged = self.model.unary.clone();
-        for live in self.demand.live_across.iter().filter(|live| live.is_resident()) {
+        for live in &self.live_across {
             for (weight, bytes) in charged[live.variable].iter_mut().zip(&*live.bytes) {
                 *weight = *weight + Weight::seconds(price * bytes);
             }

@@ -122,3 +122,17 @@ fn one_of_two_weights_is_kept() {
     let within = plan(&source, 0.95 * all.report.memory.peak_bytes).expect("it fits");
     assert!(within.report.serial_s <= 1.2 * all.report.serial_s, "{within}");
 }
+
+/// Weights gathered once for all microbatches, and sums of their gradients that are reduced once,
+/// compete for the same memory.
+#[test]
+fn weights_and_sums_of_gradients_share_the_memory() {
+    let source = "hardware h100\nmesh X=64 ib\ndim B=512, T=4096, D=8192, F=32768\n\
+        input x[B_?, T_?, D_?], dy[B_?, T_?, D_?]\n\
+        repeat L=24 {\n  carry x\n  param Win[D_?, F_?], Wout[F_?, D_?]\n\
+        h = gelu(x *D Win)\n  x = x + h *F Wout\n}\n\
+        backward from x given dy, microbatches=4 of B\noptimizer adam\n";
+    agree(source, &[30e9, 50e9, 60e9, 80e9]);
+    let within = plan(source, 60e9).expect("one of the two fits");
+    assert!(within.lower_bound_s() >= 0.9 * within.report.serial_s, "{within}");
+}

@@ -1,0 +1,178 @@
+//! Uses the memory that a plan leaves: one change after another while the capacity allows, those
+//! that save most time per byte first.
+//!
+//! The searches at prices of a byte ([`crate::search::memory::rematerialize`]) end with assignments
+//! on either side of the capacity: at a lower price they are faster and do not fit, at a higher one
+//! they leave bytes. Good plans are mostly between: they start from one that fits, keep values for
+//! their next use, and take over some of the choices of the fastest that does not fit, as in path
+//! relinking. Choices that differ and share a definition change together, since one of them alone
+//! would only add reshards between them.
+//!
+//! Alternatives: branching on these choices would prove more, and solves the whole problem again
+//! for each; a knapsack of all changes is exact where their seconds and bytes add up, and they do
+//! not, since a value that is kept at one moment takes the place of what is live at another.
+
+use indexmap::{IndexMap, IndexSet};
+use petgraph::unionfind::UnionFind;
+use shardwise_ir::ids::ValueId;
+use shardwise_ir::plan::Plan;
+
+use crate::cost::liveness::memory;
+use crate::insert_collectives::plan;
+use crate::layouts::composite::ExpandedPlan;
+use crate::problem::{Definition, Demand, Problem, Rematerialized, Root};
+use crate::search::memory::rematerialize::Solution;
+use crate::solver::interrupt::Interrupt;
+
+/// Assignments from which plans start: so many of the fastest with nothing kept, and as many of the
+/// others that fit with what they keep.
+const STARTS: usize = 3;
+
+/// What plans are made with.
+pub(super) struct Filling<'f, 'a> {
+    /// The problem with all values rematerialised that could be kept.
+    pub(super) problem: &'f Problem<'a>,
+    /// The capacity of a device, in bytes.
+    pub(super) capacity: f64,
+    /// The price of a plan.
+    pub(super) price: &'f dyn Fn(&Plan) -> f64,
+    /// The end of the search.
+    pub(super) interrupt: &'f Interrupt,
+}
+
+/// Layouts of all operations, with some values kept from region to region and others
+/// rematerialised.
+#[derive(Clone)]
+struct Candidate {
+    assignment: Vec<usize>,
+    rematerialized: IndexSet<ValueId>,
+    plan: Plan,
+    bytes: f64,
+    seconds: f64,
+}
+
+/// A way to use more memory.
+enum Change {
+    /// Keeps a value for its next use.
+    Keep(ValueId),
+    /// Takes over the choices of some variables from a faster assignment.
+    TakeOver(Vec<(usize, usize)>),
+}
+
+impl Filling<'_, '_> {
+    /// Plans that fit, made from `solutions`; the values of `all` are rematerialised at first.
+    pub(super) fn plans(&self, solutions: &[Solution], all: &IndexSet<ValueId>) -> Vec<Plan> {
+        let starts = self.starts(solutions, all);
+        let faster = solutions.iter().find(|solution| !solution.fits);
+        let filled = |start| [self.filled(start, None), self.filled(start, faster)];
+        starts.iter().flat_map(filled).collect()
+    }
+
+    /// The candidates that fit with nothing kept: those of the solutions that would be the fastest
+    /// that fit, and the fastest as they are.
+    fn starts(&self, solutions: &[Solution], all: &IndexSet<ValueId>) -> Vec<Candidate> {
+        let start = |of: &Solution| {
+            let candidate = self.candidate(of.assignment.clone(), all.clone())?;
+            let promised_s = if of.fits { of.seconds } else { f64::INFINITY };
+            (candidate.bytes <= self.capacity).then_some((promised_s, candidate))
+        };
+        let mut starts: Vec<(f64, Candidate)> = solutions.iter().filter_map(start).collect();
+        starts.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
+        let slower = starts.split_off(STARTS.min(starts.len()));
+        let mut promising: Vec<(f64, Candidate)> =
+            slower.into_iter().filter(|(promised_s, _)| promised_s.is_finite()).collect();
+        promising.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        starts.extend(promising.into_iter().take(STARTS));
+        starts.into_iter().map(|(_, candidate)| candidate).collect()
+    }
+
+    /// Changes a candidate while the capacity allows, the changes with the most time saved per byte
+    /// first.
+    fn filled(&self, start: &Candidate, faster: Option<&Solution>) -> Plan {
+        let mut candidate = start.clone();
+        let keep = candidate.rematerialized.iter().copied().map(Change::Keep);
+        let choices = faster.into_iter().flat_map(|of| self.differences(start, of));
+        let changes: Vec<Change> = keep.chain(choices.map(Change::TakeOver)).collect();
+        let rate = |change: Change| {
+            let changed = self.changed(&candidate, &change)?;
+            let saved_s = candidate.seconds - changed.seconds;
+            (saved_s > 0.0).then(|| (change, saved_s / (changed.bytes - candidate.bytes).max(1.0)))
+        };
+        let mut worth: Vec<(Change, f64)> = changes.into_iter().filter_map(rate).collect();
+        worth.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        for (change, _) in worth {
+            if self.interrupt.is_due() {
+                break;
+            }
+            let changed = self.changed(&candidate, &change).filter(|changed| {
+                changed.bytes <= self.capacity && changed.seconds < candidate.seconds
+            });
+            candidate = changed.unwrap_or(candidate);
+        }
+        candidate.plan
+    }
+
+    fn changed(&self, candidate: &Candidate, change: &Change) -> Option<Candidate> {
+        let Candidate { assignment, rematerialized, .. } = candidate;
+        let (mut assignment, mut rematerialized) = (assignment.clone(), rematerialized.clone());
+        match change {
+            Change::Keep(value) => {
+                rematerialized.shift_remove(value);
+            }
+            Change::TakeOver(choices) => {
+                for &(variable, choice) in choices {
+                    assignment[variable] = choice;
+                }
+            }
+        }
+        self.candidate(assignment, rematerialized)
+    }
+
+    /// The choices in which another assignment differs, those together that share a definition.
+    fn differences(&self, of: &Candidate, other: &Solution) -> Vec<Vec<(usize, usize)>> {
+        let differs = |&variable: &usize| of.assignment[variable] != other.assignment[variable];
+        let mut together = UnionFind::<usize>::new(of.assignment.len());
+        for definition in &self.problem.definitions {
+            let variables: Vec<usize> = variables(definition).filter(differs).collect();
+            for pair in variables.windows(2) {
+                together.union(pair[0], pair[1]);
+            }
+        }
+        let mut groups: IndexMap<usize, Vec<(usize, usize)>> = IndexMap::new();
+        for variable in (0..of.assignment.len()).filter(differs) {
+            let group = groups.entry(together.find(variable)).or_default();
+            group.push((variable, other.assignment[variable]));
+        }
+        groups.into_values().collect()
+    }
+
+    /// The plan of an assignment, if it can be realised.
+    fn candidate(
+        &self,
+        assignment: Vec<usize>,
+        rematerialized: IndexSet<ValueId>,
+    ) -> Option<Candidate> {
+        let problem = self
+            .problem
+            .rematerializing_others(Rematerialized { values: Some(&rematerialized), before: None });
+        let mut trees = problem.tables.trees();
+        let plan = problem
+            .is_realisable(&assignment, &mut trees)
+            .then(|| plan::plan(&problem, &assignment, &mut trees))?;
+        let bytes = memory(&ExpandedPlan::from(&plan)).peak_bytes;
+        Some(Candidate { seconds: (self.price)(&plan), assignment, rematerialized, plan, bytes })
+    }
+}
+
+/// The variables whose choices a definition depends on.
+fn variables(definition: &Definition) -> impl Iterator<Item = usize> + '_ {
+    let produced = match definition.root {
+        Root::Produced(variable) => Some(variable),
+        Root::Fixed(_) => None,
+    };
+    let used = definition.demands.iter().filter_map(|demand| match demand {
+        Demand::Operand(variable, _) => Some(*variable),
+        Demand::Fixed(_) => None,
+    });
+    produced.into_iter().chain(used)
+}
