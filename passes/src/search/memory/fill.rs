@@ -76,7 +76,8 @@ impl Filling<'_, '_> {
             let promised_s = if of.fits { of.seconds } else { f64::INFINITY };
             (candidate.bytes <= self.capacity).then_some((promised_s, candidate))
         };
-        let mut starts: Vec<(f64, Candidate)> = solutions.iter().filter_map(start).collect();
+        let in_time = solutions.iter().take_while(|_| !self.interrupt.is_due());
+        let mut starts: Vec<(f64, Candidate)> = in_time.filter_map(start).collect();
         starts.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
         let slower = starts.split_off(STARTS.min(starts.len()));
         let mut promising: Vec<(f64, Candidate)> =
@@ -98,7 +99,8 @@ impl Filling<'_, '_> {
             let saved_s = candidate.seconds - changed.seconds;
             (saved_s > 0.0).then(|| (change, saved_s / (changed.bytes - candidate.bytes).max(1.0)))
         };
-        let mut worth: Vec<(Change, f64)> = changes.into_iter().filter_map(rate).collect();
+        let in_time = changes.into_iter().take_while(|_| !self.interrupt.is_due());
+        let mut worth: Vec<(Change, f64)> = in_time.filter_map(rate).collect();
         worth.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         for (change, _) in worth {
             if self.interrupt.is_due() {
