@@ -51,6 +51,7 @@ pub(crate) struct MemoryDemand {
 
 /// The bytes that a variable's choice adds while others run: a resident declaration, or a sum that
 /// microbatches accumulate.
+#[derive(Clone)]
 pub(crate) struct LiveAcross {
     /// The variable.
     pub(crate) variable: usize,
@@ -103,11 +104,8 @@ impl MemoryDemand {
     }
 
     /// What other choices keep while a variable's operation runs.
-    pub(crate) fn live_beside(self, variable: usize) -> Vec<LiveAcross> {
-        let live: Vec<bool> =
-            self.live_across.iter().map(|live| self.is_live(live, variable)).collect();
-        let marked = self.live_across.into_iter().zip(live);
-        marked.filter(|(_, is_live)| *is_live).map(|(live, _)| live).collect()
+    pub(crate) fn live_beside(&self, variable: usize) -> Vec<LiveAcross> {
+        self.live_across.iter().filter(|live| self.is_live(live, variable)).cloned().collect()
     }
 
     /// The bytes demanded while each operation runs, limited by the capacity.

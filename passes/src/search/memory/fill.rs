@@ -64,8 +64,7 @@ impl Filling<'_, '_> {
     pub(super) fn plans(&self, solutions: &[Solution], all: &IndexSet<ValueId>) -> Vec<Plan> {
         let starts = self.starts(solutions, all);
         let faster = solutions.iter().find(|solution| !solution.fits);
-        let filled = |start| [self.filled(start, None), self.filled(start, faster)];
-        starts.iter().flat_map(filled).collect()
+        starts.iter().flat_map(|start| self.filled_from(start, faster)).collect()
     }
 
     /// The candidates that fit with nothing kept: those of the solutions that would be the fastest
@@ -87,26 +86,45 @@ impl Filling<'_, '_> {
         starts.into_iter().map(|(_, candidate)| candidate).collect()
     }
 
+    /// The plan in which further values are kept, and that in which choices of a faster assignment
+    /// are taken over as well.
+    fn filled_from(&self, start: &Candidate, faster: Option<&Solution>) -> Vec<Plan> {
+        let keep = start.rematerialized.iter().copied().map(Change::Keep);
+        let mut changes = self.worthwhile(start, keep);
+        let mut plans = vec![self.filled(start, &changes)];
+        if let Some(faster) = faster {
+            let choices = self.differences(start, faster).into_iter().map(Change::TakeOver);
+            changes.extend(self.worthwhile(start, choices));
+            plans.push(self.filled(start, &changes));
+        }
+        plans
+    }
+
+    /// The changes that save time, each with the seconds that it saves per byte.
+    fn worthwhile(
+        &self,
+        start: &Candidate,
+        changes: impl Iterator<Item = Change>,
+    ) -> Vec<(Change, f64)> {
+        let rate = |change: Change| {
+            let changed = self.changed(start, &change)?;
+            let saved_s = start.seconds - changed.seconds;
+            (saved_s > 0.0).then(|| (change, saved_s / (changed.bytes - start.bytes).max(1.0)))
+        };
+        changes.take_while(|_| !self.interrupt.is_due()).filter_map(rate).collect()
+    }
+
     /// Changes a candidate while the capacity allows, the changes with the most time saved per byte
     /// first.
-    fn filled(&self, start: &Candidate, faster: Option<&Solution>) -> Plan {
+    fn filled(&self, start: &Candidate, changes: &[(Change, f64)]) -> Plan {
         let mut candidate = start.clone();
-        let keep = candidate.rematerialized.iter().copied().map(Change::Keep);
-        let choices = faster.into_iter().flat_map(|of| self.differences(start, of));
-        let changes: Vec<Change> = keep.chain(choices.map(Change::TakeOver)).collect();
-        let rate = |change: Change| {
-            let changed = self.changed(&candidate, &change)?;
-            let saved_s = candidate.seconds - changed.seconds;
-            (saved_s > 0.0).then(|| (change, saved_s / (changed.bytes - candidate.bytes).max(1.0)))
-        };
-        let in_time = changes.into_iter().take_while(|_| !self.interrupt.is_due());
-        let mut worth: Vec<(Change, f64)> = in_time.filter_map(rate).collect();
-        worth.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        for (change, _) in worth {
+        let mut by_rate: Vec<&(Change, f64)> = changes.iter().collect();
+        by_rate.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        for (change, _) in by_rate {
             if self.interrupt.is_due() {
                 break;
             }
-            let changed = self.changed(&candidate, &change).filter(|changed| {
+            let changed = self.changed(&candidate, change).filter(|changed| {
                 changed.bytes <= self.capacity && changed.seconds < candidate.seconds
             });
             candidate = changed.unwrap_or(candidate);

@@ -112,7 +112,7 @@ pub(crate) fn retain_across(
         .position(|variable| variable.decides.operation() == Some(before))?;
     let demand = MemoryDemand::new(&problem);
     let left = asked.capacity - demand.base[first];
-    let live_across: Vec<LiveAcross> = demand.live_beside(first);
+    let live_across = demand.live_beside(first);
     if left <= 0.0 || retainable.is_empty() {
         return None;
     }
