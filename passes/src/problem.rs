@@ -31,6 +31,7 @@ use rayon::prelude::*;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{Op, Phase, Program};
+use smallvec::smallvec;
 
 use crate::reshard::paths::Reshards;
 use crate::reshard::sharding_space::State;
@@ -274,7 +275,7 @@ impl<'a> Problem<'a> {
             Root::Produced(variable) => choice(variable).result,
         };
         let uses = definition.demands.iter().map(|demand| match demand {
-            Demand::Operand(variable, k) => vec![choice(*variable).operands[*k]],
+            Demand::Operand(variable, k) => smallvec![choice(*variable).operands[*k]],
             Demand::Fixed(states) => states.clone(),
         });
         (root, uses.collect())

@@ -281,7 +281,7 @@ impl Builder<'_> {
         let named =
             pin.and_then(Pin::exact).and_then(|exact| problem.table(value).space.find(&exact));
         let is_named = |definition: &Definition| match (&definition.declared, &definition.root) {
-            (Some(declared), _) => named.is_some_and(|state| declared == &[state]),
+            (Some(declared), _) => named.is_some_and(|state| declared[..] == [state]),
             (None, Root::Fixed(state)) => named == Some(*state),
             (None, Root::Produced(_)) => false,
         };

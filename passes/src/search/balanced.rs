@@ -41,7 +41,7 @@ use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::interrupt::Interrupt;
 use crate::solver::model::UnaryCosts;
 use crate::solver::reprice;
-use crate::solver::tabulate::{TabulatedTerms, evaluations};
+use crate::solver::tabulate::{Classified, TabulatedTerms};
 
 /// Shares tried at most.
 const ROUNDS: usize = 24;
@@ -128,7 +128,9 @@ fn branch(textbook: &Plan, shares: &[Vec<f64>], known: &mut Known<'_>) -> f64 {
     let tables = known.tables;
     let mut in_seconds = Problem::new(tables, Objective::Serial.compute());
     prefer(&mut in_seconds, textbook);
-    if evaluations(&in_seconds.model()).saturating_mul(shares.len()) > MOST_EVALUATIONS {
+    if Classified::new(&in_seconds.model()).evaluations().saturating_mul(shares.len())
+        > MOST_EVALUATIONS
+    {
         return 0.0;
     }
     let tabulated: Vec<Tables<'_>> = shares.iter().map(|shares| weighted(tables, shares)).collect();
@@ -164,7 +166,8 @@ impl<'t> View<'t> {
         prefer(&mut problem, textbook);
         let mut trees = tables.trees();
         let model = problem.model();
-        let terms = TabulatedTerms::new(&model, &mut trees, reprice::LIMITS, interrupt);
+        let terms =
+            TabulatedTerms::new(&Classified::new(&model), &mut trees, reprice::LIMITS, interrupt);
         Self { problem, unary: model.unary, terms, trees }
     }
 }

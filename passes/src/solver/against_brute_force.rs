@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use proptest::prelude::any;
 use proptest::test_runner::{Config, TestRunner};
+use smallvec::smallvec;
 
 use crate::solver::*;
 
@@ -150,14 +151,14 @@ impl Case {
             .iter()
             .map(|end| match end {
                 End::Fixed(group) => group.clone(),
-                End::Chosen(at) => vec![node(at)],
+                End::Chosen(at) => smallvec![node(at)],
             })
             .collect();
         let once = match &tree.via {
             None => self.tree(root, &terminals),
             Some(via) => via
                 .iter()
-                .map(|&via| self.tree(root, &[vec![via]]) + self.tree(via, &terminals))
+                .map(|&via| self.tree(root, &[smallvec![via]]) + self.tree(via, &terminals))
                 .min()
                 .unwrap_or(Weight::INFINITE),
         };

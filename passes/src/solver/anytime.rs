@@ -19,7 +19,7 @@ use crate::solver::minimize::{Evaluate, Limits, Reduced, Solution, StopReason};
 use crate::solver::model::Model;
 use crate::solver::neighbourhoods::Neighbourhoods;
 use crate::solver::primal_heuristic::PrimalHeuristic;
-use crate::solver::tabulate::{TabulatedTerms, evaluations};
+use crate::solver::tabulate::{Classified, TabulatedTerms};
 use crate::solver::weight::Weight;
 
 /// Evaluations of nodes for the tables of one restricted model: a tenth of a second; and for those
@@ -242,11 +242,14 @@ impl Rounds<'_, '_> {
                 break;
             }
             let mut kept: Vec<Vec<usize>> = best.iter().map(|&choice| vec![choice]).collect();
-            for &variable in near {
+            for &variable in &near.variables {
                 kept[variable] = nearest(&ranked[variable], NEAR_CHOICES, Some(best[variable]));
             }
-            let restricted = self.model.restricted(&kept);
-            if evaluations(&restricted) > MOST_EVALUATIONS {
+            // All other terms are the same for all of these choices.
+            let terms = near.terms.iter().map(|&term| &self.model.terms[term]);
+            let restricted = self.model.restricted_to(&kept, terms);
+            let restricted = Classified::new(&restricted);
+            if restricted.evaluations() > MOST_EVALUATIONS {
                 continue;
             }
             let Some(minimum) = eliminate(&restricted, self.trees, self.limits) else { continue };
@@ -269,7 +272,8 @@ impl Rounds<'_, '_> {
             return None;
         }
         let model = self.model.restricted(left);
-        if evaluations(&model) > most_evaluations {
+        let model = Classified::new(&model);
+        if model.evaluations() > most_evaluations {
             return None;
         }
         let Limits { proof, interrupt, .. } = self.limits;
@@ -296,7 +300,8 @@ impl Rounds<'_, '_> {
                 .map(|(v, ranked)| nearest(ranked, width, best.map(|best| best[v])))
                 .collect();
             let restricted = self.model.restricted(&kept);
-            let more = evaluations(&restricted);
+            let restricted = Classified::new(&restricted);
+            let more = restricted.evaluations();
             let interrupt = &self.limits.interrupt;
             let is_too_much = more > interrupt.allowed(MOST_EVALUATIONS)
                 || self.tabulated > interrupt.allowed(MOST_TABULATED);
@@ -313,9 +318,9 @@ impl Rounds<'_, '_> {
     }
 }
 
-fn eliminate(model: &Model, trees: &mut [Trees<'_>], limits: &Limits) -> Option<Minimum> {
-    TabulatedTerms::exactly(model, trees, limits.heuristic, &limits.interrupt)?
-        .minimize_exactly(&model.unary)
+fn eliminate(of: &Classified<'_>, trees: &mut [Trees<'_>], limits: &Limits) -> Option<Minimum> {
+    TabulatedTerms::exactly(of, trees, limits.heuristic, &limits.interrupt)?
+        .minimize_exactly(&of.model.unary)
 }
 
 /// The remaining choices, in their order.

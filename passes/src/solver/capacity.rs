@@ -42,7 +42,7 @@ use crate::solver::factor::Factor;
 use crate::solver::interrupt::Interrupt;
 use crate::solver::lagrangian::{Bounded, Offer};
 use crate::solver::model::Model;
-use crate::solver::tabulate::TabulatedTerms;
+use crate::solver::tabulate::{Classified, TabulatedTerms};
 use crate::solver::weight::Weight;
 
 /// Tables of single terms, and the work for them.
@@ -101,7 +101,7 @@ struct Converted {
 impl Converted {
     /// `None` if the terms have no tables of a size that can be kept.
     fn new(model: &Model, trees: &mut [Trees<'_>], interrupt: &Interrupt) -> Option<Self> {
-        let terms = TabulatedTerms::exactly(model, trees, TABLES, interrupt)?;
+        let terms = TabulatedTerms::exactly(&Classified::new(model), trees, TABLES, interrupt)?;
         let kept = distinct_choices(model, terms.factors());
         let pick = |variable: usize, numbers: &dyn Fn(usize) -> f64| -> Vec<f64> {
             kept[variable].iter().map(|&choice| numbers(choice)).collect()

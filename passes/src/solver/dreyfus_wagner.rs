@@ -8,14 +8,21 @@
 //! [`crate::solver::marginals`] does the same in floating point, with a price on every node that a
 //! terminal may be at.
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
 
 use crate::solver::graph::{Graph, Node};
 use crate::solver::weight::Weight;
 
-/// A group of nodes, one of which a tree must reach.
-pub type Terminal = Vec<Node>;
+/// A group of nodes, one of which a tree must reach; mostly there is one.
+pub type Terminal = SmallVec<[Node; 2]>;
+
+/// A terminal by its number: that of its node, or one after all of those.
+type TerminalId = u32;
+
+/// Terminals, each once, in the order of their nodes.
+type Set = SmallVec<[TerminalId; 4]>;
 
 /// The largest number of different terminals for which the cheapest tree is tabulated: the table
 /// doubles with each.
@@ -29,13 +36,37 @@ pub(crate) type TreeEdge = (Node, Node);
 #[derive(Debug)]
 pub struct Trees<'g> {
     graph: &'g Graph,
-    rows: IndexMap<Vec<Terminal>, Vec<Weight>, FxBuildHasher>,
+    /// All nodes in order: each is a terminal of its own.
+    nodes: Vec<Node>,
+    /// The terminals of several nodes, or none.
+    groups: IndexSet<Terminal, FxBuildHasher>,
+    rows: IndexMap<Set, Vec<Weight>, FxBuildHasher>,
+    recent: Recent,
 }
+
+/// The set that was asked for last.
+#[derive(Debug, Default)]
+struct Recent {
+    set: Set,
+    /// How often in a row.
+    asked: usize,
+    /// Its row, once it was asked for often enough.
+    row: Vec<Weight>,
+}
+
+/// A row takes as long as so many of its entries do on their own.
+const ENTRIES_OF_A_ROW: usize = 8;
 
 impl<'g> Trees<'g> {
     /// An empty table over `graph`.
     pub fn new(graph: &'g Graph) -> Self {
-        Self { graph, rows: IndexMap::default() }
+        Self {
+            graph,
+            nodes: (0..graph.nodes()).collect(),
+            groups: IndexSet::default(),
+            rows: IndexMap::default(),
+            recent: Recent::default(),
+        }
     }
 
     /// The graph.
@@ -50,17 +81,41 @@ impl<'g> Trees<'g> {
             [] => Weight::ZERO,
             [one] => self.graph.distance_to_any(root, one),
             _ => {
-                let set = distinct(root, terminals);
+                let set = self.distinct(root, terminals);
                 if set.len() > MOST_TERMINALS {
-                    return set
-                        .iter()
-                        .map(|group| self.graph.distance_to_any(root, group))
-                        .max()
-                        .unwrap_or(Weight::ZERO);
+                    let alone = |&id| self.graph.distance_to_any(root, self.terminal(id));
+                    return set.iter().map(alone).max().unwrap_or(Weight::ZERO);
                 }
                 self.row_value(set, root)
             }
         }
+    }
+
+    /// The terminals that do not contain `root`, each once, in a fixed order.
+    fn distinct(&mut self, root: Node, terminals: &[Terminal]) -> Set {
+        let beyond = terminals.iter().filter(|terminal| !terminal.contains(&root));
+        let mut set: Set = beyond.map(|terminal| self.id_of(terminal)).collect();
+        set.sort_unstable_by(|&a, &b| self.terminal(a).cmp(self.terminal(b)));
+        set.dedup();
+        set
+    }
+
+    fn id_of(&mut self, terminal: &Terminal) -> TerminalId {
+        let id = match terminal[..] {
+            [node] => node,
+            _ => match self.groups.get_index_of(terminal) {
+                Some(known) => self.nodes.len() + known,
+                None => self.nodes.len() + self.groups.insert_full(terminal.clone()).0,
+            },
+        };
+        id as TerminalId
+    }
+
+    /// The nodes of a terminal.
+    fn terminal(&self, id: TerminalId) -> &[Node] {
+        let id = id as usize;
+        let alone = self.nodes.get(id).map(std::slice::from_ref);
+        alone.unwrap_or_else(|| &self.groups[id - self.nodes.len()])
     }
 
     /// The same where the tree first goes from `root` to the cheapest of the nodes `via`, and
@@ -82,41 +137,55 @@ impl<'g> Trees<'g> {
     /// [`MOST_TERMINALS`] terminals, the edges of a good tree.
     pub(crate) fn edges(&mut self, root: Node, terminals: &[Terminal]) -> Vec<TreeEdge> {
         let mut edges = Vec::new();
-        let mut set = distinct(root, terminals);
+        let mut set = self.distinct(root, terminals);
         while set.len() > MOST_TERMINALS {
-            let group = set.pop().expect("the set is longer than the limit");
+            let last = set.pop().expect("the set is longer than the limit");
+            let group = self.terminal(last);
             let reached: Vec<Node> =
                 edges.iter().map(|&(_, head): &TreeEdge| head).chain([root]).collect();
             let from = reached
                 .into_iter()
-                .min_by_key(|&from| self.graph.distance_to_any(from, &group))
+                .min_by_key(|&from| self.graph.distance_to_any(from, group))
                 .unwrap_or(root);
-            let to = self.graph.nearest(from, &group).unwrap_or(from);
+            let to = self.graph.nearest(from, group).unwrap_or(from);
             extend_tree(&mut edges, root, self.graph.path(from, to));
         }
         self.retrace(&set, root, root, &mut edges);
         edges
     }
 
-    fn row_value(&mut self, set: Vec<Terminal>, node: Node) -> Weight {
+    fn row_value(&mut self, set: Set, node: Node) -> Weight {
         match set.len() {
             0 => Weight::ZERO,
-            1 => self.graph.distance_to_any(node, &set[0]),
-            _ if self.rows.contains_key(&set) => self.rows[&set][node],
-            _ => self.single_value(&set, node),
+            1 => self.graph.distance_to_any(node, self.terminal(set[0])),
+            _ => self.recent_value(set, node),
         }
     }
 
-    /// The entry of one node in the row of a set, without the row, which only larger sets would
-    /// need. There are many sets of all terminals of a term, one for each combination of the
-    /// choices in its scope, and each is read at few nodes.
-    fn single_value(&mut self, set: &[Terminal], node: Node) -> Weight {
-        for (part, rest) in splits(set) {
-            self.fill(&part);
-            self.fill(&rest);
+    /// The entry of one node in the row of a set. There are many sets of all terminals of a term,
+    /// one for each combination of the choices in its scope, so rows are made where entries of one
+    /// are asked for again and again, and only the last one is kept.
+    fn recent_value(&mut self, set: Set, node: Node) -> Weight {
+        if self.recent.set != set {
+            self.recent = Recent { set: set.clone(), asked: 0, row: Vec::new() };
         }
-        let forks: Vec<(&[Weight], &[Weight])> = splits(set)
-            .map(|(part, rest)| (&self.rows[&part][..], &self.rows[&rest][..]))
+        self.recent.asked += 1;
+        if self.recent.asked == ENTRIES_OF_A_ROW {
+            self.recent.row = self.row_of(&set);
+        }
+        match self.recent.row.get(node) {
+            Some(&value) => value,
+            None => self.single_value(&set, node),
+        }
+    }
+
+    /// The entry of one node in the row of a set, without the row.
+    fn single_value(&mut self, set: &[TerminalId], node: Node) -> Weight {
+        let filled: SmallVec<[(usize, usize); 4]> =
+            splits(set).map(|(part, rest)| (self.fill(part), self.fill(rest))).collect();
+        let forks: SmallVec<[(&[Weight], &[Weight]); 4]> = filled
+            .iter()
+            .map(|&(part, rest)| (&self.rows[part][..], &self.rows[rest][..]))
             .collect();
         let fork = |at: Node| {
             forks.iter().map(|(part, rest)| part[at] + rest[at]).min().unwrap_or(Weight::INFINITE)
@@ -128,37 +197,44 @@ impl<'g> Trees<'g> {
         })
     }
 
-    fn fill(&mut self, set: &[Terminal]) {
-        if set.is_empty() || self.rows.contains_key(set) {
-            return;
+    /// The place of the row of a set, which is made if it is not there.
+    fn fill(&mut self, set: Set) -> usize {
+        if let Some(place) = self.rows.get_index_of(&set) {
+            return place;
         }
+        let row = self.row_of(&set);
+        self.rows.insert_full(set, row).0
+    }
+
+    /// The cost of the cheapest tree to all of a set from every node.
+    fn row_of(&mut self, set: &[TerminalId]) -> Vec<Weight> {
         let mut labels = vec![Weight::INFINITE; self.graph.nodes()];
-        if let [one] = set {
-            for &node in one {
+        if let [one] = *set {
+            for &node in self.terminal(one) {
                 labels[node] = Weight::ZERO;
             }
-        } else {
-            for (part, rest) in splits(set) {
-                self.fill(&part);
-                self.fill(&rest);
-                let (part, rest) = (&self.rows[&part], &self.rows[&rest]);
-                for ((best, &part), &rest) in labels.iter_mut().zip(part).zip(rest) {
-                    *best = (*best).min(part + rest);
-                }
+        }
+        for (part, rest) in splits(set) {
+            let (part, rest) = (self.fill(part), self.fill(rest));
+            for ((best, &part), &rest) in
+                labels.iter_mut().zip(&self.rows[part]).zip(&self.rows[rest])
+            {
+                *best = (*best).min(part + rest);
             }
         }
-        self.rows.insert(set.to_vec(), self.graph.distances_to(labels));
+        self.graph.distances_to(labels)
     }
 
     /// Follows the table to the fork of the tree, then down both branches.
-    fn retrace(&mut self, set: &[Terminal], root: Node, at: Node, edges: &mut Vec<TreeEdge>) {
+    fn retrace(&mut self, set: &[TerminalId], root: Node, at: Node, edges: &mut Vec<TreeEdge>) {
         if let [] | [_] = set {
-            let target = set.first().and_then(|group| self.graph.nearest(at, group)).unwrap_or(at);
+            let nearest = |&id| self.graph.nearest(at, self.terminal(id));
+            let target = set.first().and_then(nearest).unwrap_or(at);
             extend_tree(edges, root, self.graph.path(at, target));
             return;
         }
-        self.fill(set);
-        let total = self.rows[set][at];
+        let row = self.fill(set.into());
+        let total = self.rows[row][at];
         let forks: Vec<(&[Weight], &[Weight])> = splits(set)
             .map(|(part, rest)| (&self.rows[&part][..], &self.rows[&rest][..]))
             .collect();
@@ -178,22 +254,13 @@ impl<'g> Trees<'g> {
     }
 }
 
-/// The terminals that do not contain `root`, each once, in a fixed order.
-fn distinct(root: Node, terminals: &[Terminal]) -> Vec<Terminal> {
-    let beyond = terminals.iter().filter(|group| !group.contains(&root));
-    let mut set: Vec<Terminal> = beyond.cloned().collect();
-    set.sort_unstable();
-    set.dedup();
-    set
-}
-
 /// Every partition of `set` in two, each once.
-fn splits(set: &[Terminal]) -> impl Iterator<Item = (Vec<Terminal>, Vec<Terminal>)> + '_ {
+fn splits(set: &[TerminalId]) -> impl Iterator<Item = (Set, Set)> + '_ {
     let all = (1_usize << set.len()) - 1;
-    (1..all).filter(|part| part & 1 == 1).map(move |part| {
+    (1..all).step_by(2).map(move |part| {
         let pick = |mask: usize| {
             let picked = set.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1);
-            picked.map(|(_, terminal)| terminal.clone()).collect()
+            picked.map(|(_, &id)| id).collect()
         };
         (pick(part), pick(all ^ part))
     })

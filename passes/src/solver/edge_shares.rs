@@ -130,8 +130,10 @@ fn lower_to_potentials(metric: &Metric, times: f64, weights: &mut [f64], trees: 
 
 #[cfg(test)]
 mod tests {
+    use smallvec::smallvec;
+
     use super::*;
-    use crate::solver::dreyfus_wagner::Trees;
+    use crate::solver::dreyfus_wagner::{Terminal, Trees};
     use crate::solver::graph::{Graph, Node};
     use crate::solver::weight::Weight;
 
@@ -174,7 +176,8 @@ mod tests {
         for place in 0..NODES.pow(1 + ENDS as u32) {
             let node = |i: u32| place / NODES.pow(i) % NODES;
             let paid: f64 = (0..ENDS).map(|i| ends[i][node(i as u32 + 1)]).sum();
-            let terminals: Vec<Vec<Node>> = (0..ENDS).map(|i| vec![node(i as u32 + 1)]).collect();
+            let terminals: Vec<Terminal> =
+                (0..ENDS).map(|i| smallvec![node(i as u32 + 1)]).collect();
             let tree = trees.cost(node(0), &terminals);
             if tree.is_finite() {
                 let cost = root[node(0)] + paid + times * tree.as_seconds();

@@ -6,6 +6,7 @@
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
+use smallvec::{SmallVec, smallvec};
 
 use crate::solver::dreyfus_wagner::{MOST_TERMINALS, Terminal, Trees};
 use crate::solver::graph::Node;
@@ -78,13 +79,13 @@ pub(crate) enum Tabulated {
 /// The cost of a term for every combination of choices; where that ends before its last entry, the
 /// bound is that of the parts with a table.
 pub(crate) fn tabulate(
-    term: &SteinerTerm,
+    (term, classes): (&SteinerTerm, &EquivalenceClasses),
     trees: &mut Trees<'_>,
     limit: usize,
     interrupt: &Interrupt,
 ) -> Tabulated {
     let is_small = term.terminals.len() <= MOST_TERMINALS;
-    let exact = is_small.then(|| table(term, trees, limit, interrupt));
+    let exact = is_small.then(|| table((term, classes), trees, limit, interrupt));
     match exact.flatten() {
         Some(factor) => Tabulated::Exact(factor),
         None => Tabulated::Relaxed(relaxed(term, trees, limit, interrupt)),
@@ -93,17 +94,23 @@ pub(crate) fn tabulate(
 
 /// Whether one table of at most `limit` costs holds those of a term on a graph of `nodes` nodes,
 /// and takes at most `most` evaluations.
-pub(crate) fn is_small(term: &SteinerTerm, nodes: usize, limit: usize, most: usize) -> bool {
-    // A term may have ten thousand terminals: their classes are not asked for.
-    term.terminals.len() <= MOST_TERMINALS && {
-        let size = equivalence_classes(term).size();
-        size <= limit && evaluations_of_entry(term, nodes).saturating_mul(size) <= most
-    }
+pub(crate) fn is_small(
+    (term, classes): (&SteinerTerm, &EquivalenceClasses),
+    nodes: usize,
+    limit: usize,
+    most: usize,
+) -> bool {
+    let size = classes.size();
+    term.terminals.len() <= MOST_TERMINALS
+        && size <= limit
+        && evaluations_of_entry(term, nodes).saturating_mul(size) <= most
 }
 
 /// Evaluations of nodes for the table of a term, including the trees to subsets of its terminals.
-pub(crate) fn evaluations(term: &SteinerTerm, nodes: usize) -> usize {
-    let classes = equivalence_classes(term);
+pub(crate) fn evaluations(
+    (term, classes): (&SteinerTerm, &EquivalenceClasses),
+    nodes: usize,
+) -> usize {
     let ends: usize = classes.signatures.iter().map(Vec::len).sum();
     let size = classes.size();
     let subsets = if term.terminals.len() > 2 {
@@ -135,7 +142,7 @@ fn relaxed(
     let parts = term.terminals.len() as u64;
     let alone = term.terminals.iter().filter_map(|terminal| {
         let alone = SteinerTerm { terminals: vec![terminal.clone()], ..term.clone() };
-        table(&alone, trees, limit, interrupt)
+        table((&alone, &EquivalenceClasses::of(&alone)), trees, limit, interrupt)
     });
     alone
         .map(|mut factor| {
@@ -149,83 +156,101 @@ fn relaxed(
 const BETWEEN_LOOKS: usize = 64;
 
 fn table(
-    term: &SteinerTerm,
+    (term, classes): (&SteinerTerm, &EquivalenceClasses),
     trees: &mut Trees<'_>,
     limit: usize,
     interrupt: &Interrupt,
 ) -> Option<Factor> {
-    let Equivalence { scope, classes, signatures } = equivalence_classes(term);
+    let EquivalenceClasses { scope, classes, signatures } = classes;
     let counts: Vec<usize> = signatures.iter().map(Vec::len).collect();
     let (strides, size) = strides(&counts, limit)?;
+    let mut ends = Ends::of(term);
     let entry = |place: usize| {
         let is_late = place.is_multiple_of(BETWEEN_LOOKS) && interrupt.is_due();
         let picked = signatures
             .iter()
             .zip(&strides)
             .map(|(signature, stride)| &signature[place / stride % signature.len()]);
-        (!is_late).then(|| cost(term, picked, trees))
+        (!is_late).then(|| ends.cost(picked, trees))
     };
     let table = (0..size).map(entry).collect::<Option<Vec<Weight>>>()?;
-    Some(Factor { scope, classes, strides, table })
+    Some(Factor { scope: scope.clone(), classes: classes.clone(), strides, table })
 }
 
 /// The nodes that a choice names: of the root, and of terminals in their order.
-type Signature = (Option<Node>, Vec<Node>);
+type Signature = (Option<Node>, SmallVec<[Node; 2]>);
 
 /// The choices of a term's variables in classes of the same signature.
-struct Equivalence {
+pub(crate) struct EquivalenceClasses {
     scope: Vec<usize>,
     classes: Vec<Vec<u32>>,
     signatures: Vec<Vec<Signature>>,
 }
 
-impl Equivalence {
+impl EquivalenceClasses {
+    pub(crate) fn of(term: &SteinerTerm) -> Self {
+        let scope = term.scope();
+        let (mut classes, mut signatures) = (Vec::new(), Vec::new());
+        let mut placements: SmallVec<[&Placement; 4]> =
+            term.terminals.iter().filter_map(End::placement).collect();
+        // Those of a variable are side by side, in the order of the terminals.
+        placements.sort_by_key(|placement| placement.variable);
+        let mut rest = &placements[..];
+        for &variable in &scope {
+            let root = term.root.placement().filter(|placement| placement.variable == variable);
+            let count = rest.iter().take_while(|placement| placement.variable == variable).count();
+            let terminals;
+            (terminals, rest) = rest.split_at(count);
+            let choices =
+                root.or(terminals.first().copied()).map_or(0, |placement| placement.nodes.len());
+            let signature = |choice: usize| -> Signature {
+                let nodes = terminals.iter().map(|placement| placement.node(choice));
+                (root.map(|placement| placement.node(choice)), nodes.collect())
+            };
+            let (class, signature) = classify((0..choices).map(signature));
+            classes.push(class);
+            signatures.push(signature);
+        }
+        Self { scope, classes, signatures }
+    }
+
     /// Entries of the table over all classes.
     fn size(&self) -> usize {
         self.signatures.iter().fold(1, |size, signatures| size.saturating_mul(signatures.len()))
     }
 }
 
-fn equivalence_classes(term: &SteinerTerm) -> Equivalence {
-    let scope = term.scope();
-    let (mut classes, mut signatures) = (Vec::new(), Vec::new());
-    let mut placements: Vec<&Placement> =
-        term.terminals.iter().filter_map(End::placement).collect();
-    // Those of a variable are side by side, in the order of the terminals.
-    placements.sort_by_key(|placement| placement.variable);
-    let mut rest = &placements[..];
-    for &variable in &scope {
-        let root = term.root.placement().filter(|placement| placement.variable == variable);
-        let count = rest.iter().take_while(|placement| placement.variable == variable).count();
-        let terminals;
-        (terminals, rest) = rest.split_at(count);
-        let choices =
-            root.or(terminals.first().copied()).map_or(0, |placement| placement.nodes.len());
-        let signature = |choice: usize| -> Signature {
-            let nodes = terminals.iter().map(|placement| placement.node(choice));
-            (root.map(|placement| placement.node(choice)), nodes.collect())
-        };
-        let (class, signature) = classify((0..choices).map(signature));
-        classes.push(class);
-        signatures.push(signature);
-    }
-    Equivalence { scope, classes, signatures }
+/// The ends of a term's tree, one combination of choices after another.
+struct Ends<'t> {
+    term: &'t SteinerTerm,
+    /// The terminals; those that no choice moves come first.
+    terminals: Vec<Terminal>,
+    fixed: usize,
 }
 
-fn cost<'s>(
-    term: &SteinerTerm,
-    picked: impl Iterator<Item = &'s Signature>,
-    trees: &mut Trees<'_>,
-) -> Weight {
-    let mut root = if let End::Fixed(node) = term.root { Some(node) } else { None };
-    let fixed = term.terminals.iter().filter_map(|terminal| match terminal {
-        End::Fixed(nodes) => Some(nodes.clone()),
-        End::Chosen(_) => None,
-    });
-    let mut terminals: Vec<Terminal> = fixed.collect();
-    for (at_root, nodes) in picked {
-        root = root.or(*at_root);
-        terminals.extend(nodes.iter().map(|&node| vec![node]));
+impl<'t> Ends<'t> {
+    fn of(term: &'t SteinerTerm) -> Self {
+        let fixed = term.terminals.iter().filter_map(|terminal| match terminal {
+            End::Fixed(nodes) => Some(nodes.clone()),
+            End::Chosen(_) => None,
+        });
+        let terminals: Vec<Terminal> = fixed.collect();
+        Self { term, fixed: terminals.len(), terminals }
     }
-    term.cost_of(root.expect("the root's variable is in the scope"), &terminals, trees)
+
+    /// The cost of the tree where choices of these signatures are made.
+    fn cost<'s>(
+        &mut self,
+        picked: impl Iterator<Item = &'s Signature>,
+        trees: &mut Trees<'_>,
+    ) -> Weight {
+        let mut root = if let End::Fixed(node) = self.term.root { Some(node) } else { None };
+        self.terminals.truncate(self.fixed);
+        for (at_root, nodes) in picked {
+            root = root.or(*at_root);
+            self.terminals.extend(nodes.iter().map(|&node| -> Terminal { smallvec![node] }));
+        }
+        let root = root.expect("the root's variable is in the scope");
+        self.term.cost_of(root, &self.terminals, trees)
+    }
 }

@@ -8,7 +8,7 @@ use crate::solver::eliminate::{Minimum, TableLimits};
 use crate::solver::interrupt::Interrupt;
 use crate::solver::lagrangian::{self, MOST_SOLUTIONS, RowLimits};
 use crate::solver::model::{Model, UnaryCosts};
-use crate::solver::tabulate::TabulatedTerms;
+use crate::solver::tabulate::{Classified, TabulatedTerms};
 use crate::solver::weight::Weight;
 
 /// Limits on the work. All but the interrupt are counts, so that the same model has the same
@@ -150,7 +150,7 @@ pub(crate) fn minimize_with<'m>(
         return Solution::infeasible();
     }
     let first = limits.interrupt.part(FOR_ELIMINATION);
-    match Reduced::eliminate(model, None, trees, limits.elimination, &first) {
+    match Reduced::eliminate(&Classified::new(model), None, trees, limits.elimination, &first) {
         Some(reduced) if !reduced.is_feasible() => Solution::infeasible(),
         Some(reduced) => Solution::proven(StopReason::Eliminated, reduced),
         None => anytime::solve(model, trees, limits, cutoff, evaluate),
@@ -202,16 +202,16 @@ pub(crate) struct Reduced {
 impl Reduced {
     /// Eliminates a model of the choices `kept`, if that is exact within the limits.
     pub(crate) fn eliminate(
-        model: &Model,
+        of: &Classified<'_>,
         kept: Option<&[Vec<usize>]>,
         trees: &mut [Trees<'_>],
         limits: TableLimits,
         interrupt: &Interrupt,
     ) -> Option<Self> {
-        let terms = TabulatedTerms::exactly(model, trees, limits, interrupt)?;
-        let minimum = terms.minimize_exactly(&model.unary)?;
+        let terms = TabulatedTerms::exactly(of, trees, limits, interrupt)?;
+        let minimum = terms.minimize_exactly(&of.model.unary)?;
         let kept = kept.map(<[_]>::to_vec);
-        Some(Self { unary: model.unary.clone(), kept, terms, minimum })
+        Some(Self { unary: of.model.unary.clone(), kept, terms, minimum })
     }
 
     /// Whether some assignment is feasible.

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use smallvec::smallvec;
 
 use crate::solver::dreyfus_wagner::{Terminal, Trees};
 use crate::solver::factor::Factor;
@@ -161,11 +162,20 @@ impl Model {
     /// The model without its capacity and with only the choices `kept`, each variable's in
     /// ascending order.
     pub(crate) fn restricted(&self, kept: &[Vec<usize>]) -> Self {
+        self.restricted_to(kept, &self.terms)
+    }
+
+    /// The same with some of the terms.
+    pub(crate) fn restricted_to<'t>(
+        &self,
+        kept: &[Vec<usize>],
+        terms: impl IntoIterator<Item = &'t Term>,
+    ) -> Self {
         let pick = |variable: usize, of: &[Weight]| -> Vec<Weight> {
             kept[variable].iter().map(|&choice| of[choice]).collect()
         };
         let unary = self.unary.iter().enumerate().map(|(v, costs)| pick(v, costs)).collect();
-        let terms = self.terms.iter().map(|term| term.restricted(kept)).collect();
+        let terms = terms.into_iter().map(|term| term.restricted(kept)).collect();
         Self {
             unary,
             terms,
@@ -236,7 +246,7 @@ impl SteinerTerm {
             let end = match end.restricted(kept) {
                 End::Chosen(placement) => placement
                     .only_node()
-                    .map_or(End::Chosen(placement), |node| End::Fixed(vec![node])),
+                    .map_or(End::Chosen(placement), |node| End::Fixed(smallvec![node])),
                 end @ End::Fixed(_) => end,
             };
             match end {
@@ -269,7 +279,7 @@ impl SteinerTerm {
         };
         let terminals = self.terminals.iter().map(|end| match end {
             End::Fixed(nodes) => nodes.clone(),
-            End::Chosen(placement) => vec![placement.node(assignment[placement.variable])],
+            End::Chosen(placement) => smallvec![placement.node(assignment[placement.variable])],
         });
         self.cost_of(root, &terminals.collect::<Vec<_>>(), trees)
     }

@@ -15,9 +15,17 @@ const SIZE: usize = 10;
 /// Variables of a term that makes neighbours of them, at most.
 const MOST_OF_TERM: usize = 6;
 
-/// For each variable, those that are near it, itself first.
+/// Variables that change together.
+pub(crate) struct Neighbourhood {
+    /// Those near one of them, which is the first.
+    pub(crate) variables: Vec<usize>,
+    /// The terms that depend on any of them, in order.
+    pub(crate) terms: Vec<usize>,
+}
+
+/// For each variable, those that are near it.
 pub(crate) struct Neighbourhoods {
-    of: Vec<Vec<usize>>,
+    of: Vec<Neighbourhood>,
 }
 
 impl Neighbourhoods {
@@ -26,15 +34,17 @@ impl Neighbourhoods {
         let scopes: Vec<Vec<usize>> = model.terms.iter().map(scope).collect();
         let mut terms_of = vec![Vec::new(); model.unary.len()];
         for (term, scope) in scopes.iter().enumerate() {
-            for &variable in scope.iter().filter(|_| scope.len() <= MOST_OF_TERM) {
+            for &variable in scope {
                 terms_of[variable].push(term);
             }
         }
+        let is_narrow = |term: &&usize| scopes[**term].len() <= MOST_OF_TERM;
         let around = |centre: usize| {
             let mut near = vec![centre];
             let mut next = 0;
             while next < near.len() && near.len() < SIZE {
-                let reached = terms_of[near[next]].iter().flat_map(|&term| &scopes[term]);
+                let narrow = terms_of[near[next]].iter().filter(is_narrow);
+                let reached = narrow.flat_map(|&term| &scopes[term]);
                 for &variable in reached {
                     if near.len() < SIZE && !near.contains(&variable) {
                         near.push(variable);
@@ -42,14 +52,18 @@ impl Neighbourhoods {
                 }
                 next += 1;
             }
-            near
+            let mut terms: Vec<usize> =
+                near.iter().flat_map(|&near| &terms_of[near]).copied().collect();
+            terms.sort_unstable();
+            terms.dedup();
+            Neighbourhood { variables: near, terms }
         };
         Self { of: (0..model.unary.len()).map(around).collect() }
     }
 
     /// One neighbourhood after another.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[usize]> {
-        self.of.iter().map(Vec::as_slice)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Neighbourhood> {
+        self.of.iter()
     }
 }
 

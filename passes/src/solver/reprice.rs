@@ -13,7 +13,7 @@ use crate::solver::eliminate::{Minimum, TableLimits};
 use crate::solver::interrupt::Interrupt;
 use crate::solver::model::{Model, UnaryCosts};
 use crate::solver::primal_heuristic::PrimalHeuristic;
-use crate::solver::tabulate::TabulatedTerms;
+use crate::solver::tabulate::{Classified, TabulatedTerms};
 use crate::solver::weight::Weight;
 
 /// Tables are smaller than those of a single minimisation, since there are many solutions.
@@ -33,7 +33,7 @@ pub(crate) enum LagrangianSubproblem<'m> {
 impl<'m> LagrangianSubproblem<'m> {
     /// The exact one, if elimination is within the limits.
     pub(crate) fn new(model: &'m Model, trees: &mut [Trees<'_>], interrupt: &Interrupt) -> Self {
-        let terms = TabulatedTerms::exactly(model, trees, LIMITS, interrupt);
+        let terms = TabulatedTerms::exactly(&Classified::new(model), trees, LIMITS, interrupt);
         match terms.filter(|terms| terms.minimize_exactly(&model.unary).is_some()) {
             Some(terms) => Self::Exact(terms),
             None => Self::Bounded { dual: Box::new(Dual::new(model, interrupt)), is_first: true },

@@ -5,9 +5,9 @@
 
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::eliminate::{Minimum, TableLimits, minimize, minimize_exactly};
-use crate::solver::factor::{self, Factor, Tabulated, is_small};
+use crate::solver::factor::{self, EquivalenceClasses, Factor, Tabulated, is_small};
 use crate::solver::interrupt::Interrupt;
-use crate::solver::model::{Model, Term, UnaryCosts};
+use crate::solver::model::{Model, SteinerTerm, Term, UnaryCosts};
 use crate::solver::weight::Weight;
 
 /// Evaluations of nodes allowed for a term's table, per combination of elimination.
@@ -15,6 +15,47 @@ const EVALUATIONS: usize = 64;
 
 /// Evaluations of nodes for the tables of all terms that are to be exact: some seconds.
 const MOST_EVALUATIONS: usize = 1 << 33;
+
+/// A model with the classes of choices of each of its terms, which say how large their tables are.
+pub(crate) struct Classified<'m> {
+    pub(crate) model: &'m Model,
+    /// None for terms that are tables.
+    classes: Vec<Option<EquivalenceClasses>>,
+}
+
+impl<'m> Classified<'m> {
+    pub(crate) fn new(model: &'m Model) -> Self {
+        let of_term = |term: &Term| match term {
+            Term::Table(_) => None,
+            Term::Tree(tree) => Some(EquivalenceClasses::of(tree)),
+        };
+        Self { model, classes: model.terms.iter().map(of_term).collect() }
+    }
+
+    /// Evaluations of nodes for the tables of all terms.
+    pub(crate) fn evaluations(&self) -> usize {
+        let of_term = |term: ClassifiedTerm<'_, '_>| match term {
+            ClassifiedTerm::Table(factor) => factor.table.len(),
+            ClassifiedTerm::Tree(tree, classes) => {
+                factor::evaluations((tree, classes), self.model.graphs[tree.graph].nodes())
+            }
+        };
+        self.terms().map(of_term).fold(0, usize::saturating_add)
+    }
+
+    fn terms(&self) -> impl Iterator<Item = ClassifiedTerm<'m, '_>> {
+        self.model.terms.iter().zip(&self.classes).filter_map(|(term, classes)| match term {
+            Term::Table(table) => Some(ClassifiedTerm::Table(&table.factor)),
+            Term::Tree(tree) => Some(ClassifiedTerm::Tree(tree, classes.as_ref()?)),
+        })
+    }
+}
+
+/// A term of a model, with its classes where it has no table yet.
+enum ClassifiedTerm<'m, 'c> {
+    Table(&'m Factor),
+    Tree(&'m SteinerTerm, &'c EquivalenceClasses),
+}
 
 /// The factors of a model.
 pub(crate) struct TabulatedTerms {
@@ -29,7 +70,7 @@ pub(crate) struct TabulatedTerms {
 impl TabulatedTerms {
     /// Tabulates all terms; those with too many combinations as lower bounds.
     pub(crate) fn new(
-        model: &Model,
+        of: &Classified<'_>,
         trees: &mut [Trees<'_>],
         limits: TableLimits,
         interrupt: &Interrupt,
@@ -37,19 +78,20 @@ impl TabulatedTerms {
         let mut this = Self {
             factors: Vec::new(),
             exact: true,
-            constant: model.constant,
+            constant: of.model.constant,
             limits,
             interrupt: interrupt.clone(),
         };
-        for term in &model.terms {
-            let tree = match term {
-                Term::Table(table) => {
-                    this.factors.push(table.factor.clone());
+        for term in of.terms() {
+            let (tree, classes) = match term {
+                ClassifiedTerm::Table(factor) => {
+                    this.factors.push(factor.clone());
                     continue;
                 }
-                Term::Tree(tree) => tree,
+                ClassifiedTerm::Tree(tree, classes) => (tree, classes),
             };
-            match factor::tabulate(tree, &mut trees[tree.graph], limits.table / 8, interrupt) {
+            let trees = &mut trees[tree.graph];
+            match factor::tabulate((tree, classes), trees, limits.table / 8, interrupt) {
                 Tabulated::Exact(factor) => this.factors.push(factor),
                 Tabulated::Relaxed(parts) => {
                     this.exact = false;
@@ -62,23 +104,24 @@ impl TabulatedTerms {
 
     /// The same where every term fits into one table; else `None`, before anything is tabulated.
     pub(crate) fn exactly(
-        model: &Model,
+        of: &Classified<'_>,
         trees: &mut [Trees<'_>],
         limits: TableLimits,
         interrupt: &Interrupt,
     ) -> Option<Self> {
-        if evaluations(model) > MOST_EVALUATIONS || interrupt.is_due() {
+        if of.evaluations() > MOST_EVALUATIONS || interrupt.is_due() {
             return None;
         }
         let most = limits.work.saturating_mul(EVALUATIONS);
-        let fits = |term: &Term| match term {
-            Term::Table(table) => table.factor.table.len() <= limits.table,
-            Term::Tree(tree) => {
-                is_small(tree, model.graphs[tree.graph].nodes(), limits.table / 8, most)
+        let fits = |term: ClassifiedTerm<'_, '_>| match term {
+            ClassifiedTerm::Table(factor) => factor.table.len() <= limits.table,
+            ClassifiedTerm::Tree(tree, classes) => {
+                let nodes = of.model.graphs[tree.graph].nodes();
+                is_small((tree, classes), nodes, limits.table / 8, most)
             }
         };
-        let fit = model.terms.iter().all(fits);
-        fit.then(|| Self::new(model, trees, limits, interrupt)).filter(|this| this.exact)
+        let fit = of.terms().all(fits);
+        fit.then(|| Self::new(of, trees, limits, interrupt)).filter(|this| this.exact)
     }
 
     /// The tables.
@@ -100,13 +143,4 @@ impl TabulatedTerms {
         minimum.exact &= self.exact;
         minimum
     }
-}
-
-/// Evaluations of nodes for the tables of all terms.
-pub(crate) fn evaluations(model: &Model) -> usize {
-    let of_term = |term: &Term| match term {
-        Term::Table(table) => table.factor.table.len(),
-        Term::Tree(tree) => factor::evaluations(tree, model.graphs[tree.graph].nodes()),
-    };
-    model.terms.iter().map(of_term).fold(0, usize::saturating_add)
 }
