@@ -10,6 +10,7 @@
 //! bounds of open candidates are in this unit, *rank*, which is seconds where there is one batch.
 
 mod answer;
+mod floor;
 mod order;
 
 use std::time::Instant;
@@ -18,6 +19,7 @@ use indexmap::{IndexMap, IndexSet};
 use rayon::prelude::*;
 use shardwise_passes::Goal;
 
+use self::floor::{Floor, Group, group};
 use super::candidate::{Candidate, Recompute};
 use super::leaf::{Leaves, Outcome, Refusal, Stage};
 use super::machine::Shape;
@@ -26,7 +28,7 @@ use super::template::Template;
 use super::{Progress, Refused, Report, Request, Space, Tuned};
 use crate::Planned;
 use crate::display::units;
-use crate::options::{Effort, Options};
+use crate::options::Options;
 
 /// Spaces of so many candidates are planned with all effort.
 const FEW_CANDIDATES: usize = 64;
@@ -36,19 +38,6 @@ const PROVEN: f64 = 0.01;
 
 /// Relative differences below this are rounding.
 const ROUNDING: f64 = 1e-9;
-
-/// What no candidate with this recomputation and number of microbatches is below.
-#[derive(Clone, Copy, Debug, Default)]
-struct Floor {
-    seconds: f64,
-    /// Bytes of a device at the peak.
-    peak_bytes: f64,
-    /// Bytes of parameters and state.
-    resident_bytes: f64,
-}
-
-/// Candidates with equal floors: recomputation, microbatches, and the size of the batch.
-type Group = (Recompute, Option<u64>, Option<u64>);
 
 /// Candidates that differ in microbatches alone.
 type Unsplit = (Shape, Recompute, Option<u64>);
@@ -162,45 +151,18 @@ impl<'a, 's> Search<'a, 's> {
         self.answer()
     }
 
-    /// The floors of all groups; the error is the rule that refuses the group.
-    fn all_floors(&mut self) -> IndexMap<Group, Result<Floor, String>> {
-        let groups: IndexSet<Group> = self.candidates.iter().map(group).collect();
-        let groups: Vec<Group> = groups.into_iter().collect();
-        self.space.runs += groups.len();
-        let floor = |&(recompute, microbatches, batch): &Group| {
-            let alone = Candidate::alone(&self.template.named_axes, recompute);
-            let alone = Candidate { microbatches, batch, ..alone };
-            let floor = match self.leaves.planned(&alone, Some(f64::INFINITY), Effort::Normal) {
-                Ok(planned) => Ok(self.floor_of(&planned)),
-                Err(Refusal::OverMemory(reason) | Refusal::Illegal(reason)) => Err(reason),
-                Err(Refusal::NotBelow(_)) => Ok(Floor::default()),
-            };
-            ((recompute, microbatches, batch), floor)
-        };
-        groups.par_iter().map(floor).collect::<Vec<_>>().into_iter().collect()
-    }
-
-    fn floor_of(&self, planned: &Planned) -> Floor {
-        let share = 1.0 / self.request.chips as f64;
-        let memory = &planned.report.memory;
-        Floor {
-            seconds: share * planned.lower_bound_s() * (1.0 - ROUNDING),
-            peak_bytes: share * memory.peak_bytes,
-            resident_bytes: share * memory.resident_bytes,
-        }
-    }
-
     /// Opens every candidate that its floor does not refuse.
     fn open_candidates(&mut self) {
         for number in 0..self.candidates.len() {
-            let floor = match self.floors[&group(&self.candidates[number])].clone() {
+            let candidate = &self.candidates[number];
+            let floor = match self.floors[&group(candidate)].clone() {
                 Ok(floor) => floor,
                 Err(reason) => {
                     self.illegal(reason);
                     continue;
                 }
             };
-            let is_staged = self.candidates[number].staging.is_some();
+            let is_staged = candidate.staging.is_some();
             let bytes = if is_staged { floor.resident_bytes } else { floor.peak_bytes };
             match self.leaves.capacity.filter(|&capacity| bytes > capacity) {
                 Some(capacity) => {
@@ -214,7 +176,8 @@ impl<'a, 's> Search<'a, 's> {
                 }
                 None => self.open.push(Open {
                     candidate: number,
-                    bound: self.rank(number, floor.seconds),
+                    bound: self
+                        .rank(number, floor.seconds_of(candidate, self.template.layer_count)),
                     stage: Stage::Unlimited,
                 }),
             }
@@ -448,11 +411,6 @@ impl<'a, 's> Search<'a, 's> {
         let least = open.chain(found).fold(self.least_cut, f64::min);
         if least.is_finite() { least } else { 0.0 }
     }
-}
-
-fn group(candidate: &Candidate) -> Group {
-    let count = candidate.microbatches.filter(|_| candidate.staging.is_none());
-    (candidate.recompute, count, candidate.batch)
 }
 
 fn unsplit(candidate: &Candidate) -> Unsplit {

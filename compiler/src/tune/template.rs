@@ -39,8 +39,8 @@ pub(super) struct Template<'s> {
     pub(super) named_axes: Vec<String>,
     /// The dimension of the batch.
     batch: Option<String>,
-    /// The layers that stages divide, where stages may have unequally many.
-    layer_count: Option<u64>,
+    /// The layers that stages divide, where there may be stages.
+    pub(super) layer_count: Option<u64>,
 }
 
 impl<'s> Template<'s> {
@@ -73,7 +73,7 @@ impl<'s> Template<'s> {
         };
         template.named_axes = template.axes_in_brackets();
         template.batch = template.batch_dimension();
-        if request.fewer_first && template.can_be_staged() {
+        if request.stages.iter().any(|&stages| stages > 1) && template.can_be_staged() {
             template.layer_count = template.counted_layers();
         }
         Ok(template)
@@ -144,7 +144,8 @@ impl<'s> Template<'s> {
                             staging,
                             batch,
                         };
-                        all.extend(one.with_fewer_first(self.layer_count));
+                        let layers = self.layer_count.filter(|_| request.fewer_first);
+                        all.extend(one.with_fewer_first(layers));
                         all.push(one);
                     }
                 }

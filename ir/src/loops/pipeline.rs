@@ -21,17 +21,8 @@ use crate::ids::{AxisId, DimId, RepeatId, ValueId};
 use crate::program::{Blocks, MapFn, MapForm, Op, OpKind, Opaque, Program};
 use crate::rearrange::{Rearrange, Window};
 use crate::sharding::{AxisRef, DimPin, Pin};
-pub use crate::stages::{Schedule, Stages};
+pub use crate::stages::{Schedule, Stages, TripCount};
 use crate::unroll::is_loop_exit;
-
-/// How often an operation runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TripCount {
-    /// By a device.
-    pub per_device: u64,
-    /// How often its time counts in the total, including the bubble.
-    pub including_bubble: u64,
-}
 
 /// `1 microbatch`, `8 microbatches`.
 pub(crate) fn microbatches(count: u64) -> String {
@@ -72,7 +63,7 @@ impl Program {
     }
 
     /// Whether a dimension is the batch, or a product that it is a factor of.
-    fn holds_batch(&self, dim: DimId, batch: DimId) -> bool {
+    pub fn holds_batch(&self, dim: DimId, batch: DimId) -> bool {
         dim == batch || self.dims[dim].factors.iter().any(|&factor| self.holds_batch(factor, batch))
     }
 
@@ -104,16 +95,8 @@ impl Program {
     /// How often statements of a block run, `by_microbatch` or once per step.
     pub fn trip_count(&self, block: Option<RepeatId>, by_microbatch: bool) -> TripCount {
         match self.pipeline(block) {
-            Some(Pipeline { stages, microbatches, chunks, schedule, .. }) if by_microbatch => {
-                let inner = self.layers_per_staged(block);
-                let done = stages.most_run().saturating_mul(*microbatches).saturating_mul(inner);
-                let all = self.layer_count(block) / inner.max(1);
-                let elsewhere = all.saturating_sub(stages.most_held()).saturating_mul(inner);
-                let idle = elsewhere.div_ceil(*chunks) * schedule.bubble_thirds();
-                TripCount {
-                    per_device: done,
-                    including_bubble: done.saturating_add(idle.div_ceil(3)),
-                }
+            Some(Pipeline { stages, microbatches, .. }) if by_microbatch => {
+                stages.trip_count(*microbatches, self.layers_per_staged(block))
             }
             _ => {
                 let layers = self.layers_per_device(block);

@@ -101,6 +101,15 @@ impl Schedule {
     }
 }
 
+/// How often an operation runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TripCount {
+    /// By a device.
+    pub per_device: u64,
+    /// How often its time counts in the total, including the bubble.
+    pub including_bubble: u64,
+}
+
 /// The layers of each position and stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stages {
@@ -179,6 +188,17 @@ impl Stages {
     /// both ends each runs half of the layers of a device.
     pub fn most_run(&self) -> u64 {
         if self.schedule.is_bidirectional() { self.most.div_ceil(2) } else { self.most }
+    }
+
+    /// How often a device of the busiest stage runs an operation of a layer that stands in it
+    /// `inner` times, for all microbatches.
+    pub fn trip_count(&self, microbatches: u64, inner: u64) -> TripCount {
+        let chunks = self.layers.len() as u64 / (self.held.len() as u64).max(1);
+        let done = self.most_run().saturating_mul(microbatches).saturating_mul(inner);
+        let all: u64 = self.layers.iter().sum();
+        let elsewhere = all.saturating_sub(self.most).saturating_mul(inner);
+        let idle = elsewhere.div_ceil(chunks.max(1)) * self.schedule.bubble_thirds();
+        TripCount { per_device: done, including_bubble: done.saturating_add(idle.div_ceil(3)) }
     }
 
     /// Whether stages or chunks differ in their number of layers.

@@ -3,7 +3,8 @@
 use indexmap::IndexSet;
 use shardwise_passes::Goal;
 
-use super::{Open, ROUNDING, Search, group};
+use super::floor::group;
+use super::{Open, ROUNDING, Search};
 use crate::tune::leaf::Stage;
 
 /// Candidates that a round expands.

@@ -1,0 +1,116 @@
+//! What no candidate is below: the plan on one device, over the number of chips.
+//!
+//! No device computes or keeps less than its share of that. On stages the time of layers counts the
+//! bubble as well, which follows from the number of stages, microbatches and layers alone: a
+//! candidate whose bubble is too long is cut before any plan is made for it. That is so for the sum
+//! of steps, in which the bubble is a formula; schedules fill it in their own ways.
+
+use indexmap::{IndexMap, IndexSet};
+use rayon::prelude::*;
+use shardwise_ir::plan::{Plan, Step, StepKind};
+use shardwise_ir::program::Blocks;
+use shardwise_ir::stages::Stages;
+
+use super::{ROUNDING, Search};
+use crate::Planned;
+use crate::options::{Effort, Objective};
+use crate::tune::candidate::{Candidate, Recompute};
+use crate::tune::leaf::Refusal;
+
+/// What no candidate with this recomputation and number of microbatches is below.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Floor {
+    pub(super) seconds: f64,
+    /// The part of it in which layers compute rows of the batch.
+    of_layers_s: f64,
+    /// Bytes of a device at the peak.
+    pub(super) peak_bytes: f64,
+    /// Bytes of parameters and state.
+    pub(super) resident_bytes: f64,
+}
+
+impl Floor {
+    /// The seconds of a candidate whose layers are on stages, if they are so many.
+    pub(super) fn seconds_of(&self, candidate: &Candidate, layers: Option<u64>) -> f64 {
+        let (Some(staging), Some(microbatches), Some(layers)) =
+            (candidate.staging, candidate.microbatches, layers)
+        else {
+            return self.seconds;
+        };
+        let stages = candidate.shape.stages;
+        // Other lists of layers have a longer stage, which takes more than their bubble is less.
+        let spread = Stages::spread(staging.schedule, stages, staging.chunks, layers);
+        let turns = spread.trip_count(microbatches, 1).including_bubble as f64;
+        let even = layers as f64 * microbatches as f64 / stages as f64;
+        self.seconds + self.of_layers_s * (turns / even - 1.0).max(0.0)
+    }
+}
+
+/// Candidates with equal floors: recomputation, microbatches, and the size of the batch.
+pub(super) type Group = (Recompute, Option<u64>, Option<u64>);
+
+/// The group of a candidate.
+pub(super) fn group(candidate: &Candidate) -> Group {
+    let count = candidate.microbatches.filter(|_| candidate.staging.is_none());
+    (candidate.recompute, count, candidate.batch)
+}
+
+impl Search<'_, '_> {
+    /// The floors of all groups; the error is the rule that refuses the group.
+    pub(super) fn all_floors(&mut self) -> IndexMap<Group, Result<Floor, String>> {
+        let groups: IndexSet<Group> = self.candidates.iter().map(group).collect();
+        let groups: Vec<Group> = groups.into_iter().collect();
+        self.space.runs += groups.len();
+        let floor = |&(recompute, microbatches, batch): &Group| {
+            let alone = Candidate::alone(&self.template.named_axes, recompute);
+            let alone = Candidate { microbatches, batch, ..alone };
+            let floor = match self.leaves.planned(&alone, Some(f64::INFINITY), Effort::Normal) {
+                Ok(planned) => Ok(self.floor_of(&planned)),
+                Err(Refusal::OverMemory(reason) | Refusal::Illegal(reason)) => Err(reason),
+                Err(Refusal::NotBelow(_)) => Ok(Floor::default()),
+            };
+            ((recompute, microbatches, batch), floor)
+        };
+        groups.par_iter().map(floor).collect::<Vec<_>>().into_iter().collect()
+    }
+
+    fn floor_of(&self, planned: &Planned) -> Floor {
+        let share = 1.0 / self.request.chips as f64;
+        let memory = &planned.report.memory;
+        let (bound_s, found_s) = (planned.lower_bound_s(), planned.own_s());
+        let has_bubble = planned.objective == Objective::Serial;
+        let is_proven = has_bubble && bound_s >= found_s * (1.0 - ROUNDING);
+        let of_layers_s = if is_proven { self.of_layers_s(planned) } else { 0.0 };
+        Floor {
+            seconds: share * bound_s * (1.0 - ROUNDING),
+            of_layers_s: share * of_layers_s * (1.0 - ROUNDING),
+            peak_bytes: share * memory.peak_bytes,
+            resident_bytes: share * memory.resident_bytes,
+        }
+    }
+
+    /// The time of the steps of layers that compute rows of the batch.
+    fn of_layers_s(&self, planned: &Planned) -> f64 {
+        let steps = planned.plan.steps.iter().zip(&planned.report.steps);
+        let rows = steps.filter(|(step, _)| self.has_rows(&planned.plan, step));
+        rows.map(|(_, cost)| cost.total_s()).sum()
+    }
+
+    /// Whether a step of the layers reads or makes rows of the batch.
+    fn has_rows(&self, plan: &Plan, step: &Step) -> bool {
+        let program = &plan.program;
+        let StepKind::Local(op) = step.kind else { return false };
+        let outermost = program.repeats.outwards(step.repeat).last();
+        let layers = outermost.map(|block| program.repeats[block].count);
+        let Some(batch) = program.dims.position(|dim| self.template.is_batch(&dim.name)) else {
+            return false;
+        };
+        let op = &program.ops[op];
+        let mut values = op.operands.iter().map(|operand| operand.value).chain([op.result]);
+        layers.is_some()
+            && layers == self.template.layer_count
+            && values.any(|value| {
+                program.values[value].dims.iter().any(|&dim| program.holds_batch(dim, batch))
+            })
+    }
+}
