@@ -229,8 +229,12 @@ impl Rounds<'_, '_> {
     }
 
     /// Improves the best solution in one neighbourhood after another, where the gap is wide.
-    /// Returns whether it became better.
+    /// Returns whether it became better. With a part of the work there are none: they take as long
+    /// as everything else, and mostly gain less than a percent.
     fn search_neighbourhoods(&mut self) -> bool {
+        if self.limits.interrupt.work < 1.0 {
+            return false;
+        }
         let Some((before, mut best)) = self.best.take() else { return false };
         let mut least = before;
         let neighbourhoods = Neighbourhoods::new(self.model);
@@ -319,7 +323,7 @@ impl Rounds<'_, '_> {
 }
 
 fn eliminate(of: &Classified<'_>, trees: &mut [Trees<'_>], limits: &Limits) -> Option<Minimum> {
-    TabulatedTerms::exactly(of, trees, limits.heuristic, &limits.interrupt)?
+    TabulatedTerms::to_eliminate(of, trees, limits.heuristic, &limits.interrupt)?
         .minimize_exactly(&of.model.unary)
 }
 

@@ -64,6 +64,23 @@ pub(crate) fn minimize_exactly(
     minimum.exact.then_some(minimum)
 }
 
+/// Whether no table has to be split: elimination without the numbers, which takes a small part of
+/// the time. The costs of choices do not matter, only how many there are.
+pub(crate) fn is_exact(
+    unary: &[Vec<Weight>],
+    scopes: impl Iterator<Item = (Vec<usize>, Vec<Vec<u32>>)>,
+    limits: TableLimits,
+    interrupt: &Interrupt,
+) -> bool {
+    let mut elimination = Elimination::new(unary, Vec::new(), limits, interrupt);
+    (elimination.exact_only, elimination.has_tables) = (true, false);
+    for (scope, classes) in scopes {
+        elimination.add(Factor { scope, classes, strides: Vec::new(), table: Vec::new() });
+    }
+    elimination.eliminate_all();
+    elimination.exact
+}
+
 /// So many other variables that the product of their classes may be the largest number.
 const FEW_OTHERS: usize = 64;
 
@@ -75,6 +92,8 @@ fn product(others: &IndexMap<usize, usize, FxBuildHasher>) -> usize {
 struct Elimination<'a> {
     /// Whether to stop where a table would be split.
     exact_only: bool,
+    /// Whether factors have tables, not only scopes and classes.
+    has_tables: bool,
     unary: &'a [Vec<Weight>],
     factors: Vec<Option<Factor>>,
     /// For each factor, how many classes of each of its variables have choices.
@@ -100,6 +119,7 @@ impl<'a> Elimination<'a> {
     ) -> Self {
         let mut this = Self {
             exact_only: false,
+            has_tables: true,
             unary,
             factors: Vec::new(),
             classes: Vec::new(),
@@ -120,9 +140,13 @@ impl<'a> Elimination<'a> {
     /// Adds a factor, without the variables that it does not depend on: eliminating one of those
     /// would join tables that have nothing to do with each other.
     fn add(&mut self, factor: Factor) {
-        let factor = without_constants(factor);
+        let factor = if self.has_tables {
+            without_constants(factor)
+        } else {
+            scope_without_constants(factor)
+        };
         if factor.scope.is_empty() {
-            self.constant = self.constant + factor.table[0];
+            self.constant = self.constant + factor.table.first().copied().unwrap_or(Weight::ZERO);
             return;
         }
         for &variable in &factor.scope {
@@ -133,6 +157,11 @@ impl<'a> Elimination<'a> {
     }
 
     fn run(mut self) -> Minimum {
+        self.eliminate_all();
+        self.decode()
+    }
+
+    fn eliminate_all(&mut self) {
         let mut queue: BinaryHeap<Reverse<(usize, usize)>> =
             (0..self.unary.len()).map(|v| Reverse((self.work(v), v))).collect();
         let mut done = vec![false; self.unary.len()];
@@ -153,7 +182,6 @@ impl<'a> Elimination<'a> {
                 queue.push(Reverse((self.work(neighbour), neighbour)));
             }
         }
-        self.decode()
     }
 
     /// An upper estimate of the combinations that eliminating `variable` evaluates.
@@ -200,8 +228,15 @@ impl<'a> Elimination<'a> {
         for (i, group) in groups.into_iter().enumerate() {
             let zero = vec![Weight::ZERO; self.unary[variable].len()];
             let own = if i == 0 { &self.unary[variable] } else { &zero };
-            let (message, evaluations) = message(variable, own, &group);
-            self.evaluations = self.evaluations.saturating_add(evaluations);
+            let others = Others::new(variable, &group);
+            let message = if self.has_tables {
+                let (message, evaluations) = message(variable, own, &group, others);
+                self.evaluations = self.evaluations.saturating_add(evaluations);
+                message
+            } else {
+                let Others { variables: scope, classes, .. } = others;
+                Factor { scope, classes, strides: Vec::new(), table: Vec::new() }
+            };
             self.add(message);
         }
         self.decided.push((variable, involved));
@@ -257,10 +292,21 @@ fn used(classes: &[u32]) -> usize {
     classes.iter().max().map_or(1, |&class| class as usize + 1)
 }
 
+/// Whether the choices of a variable are all in one class.
+fn is_constant(classes: &[u32]) -> bool {
+    classes.iter().all(|class| *class == classes[0])
+}
+
+/// A factor without a table, and without the variables whose choices are all in one class.
+fn scope_without_constants(mut factor: Factor) -> Factor {
+    let of = factor.scope.into_iter().zip(factor.classes);
+    (factor.scope, factor.classes) = of.filter(|(_, classes)| !is_constant(classes)).unzip();
+    factor
+}
+
 /// A factor without the variables whose choices are all in one class.
 fn without_constants(factor: Factor) -> Factor {
-    let is_constant = |classes: &Vec<u32>| classes.iter().all(|class| *class == classes[0]);
-    if !factor.classes.iter().any(is_constant) {
+    if !factor.classes.iter().any(|classes| is_constant(classes)) {
         return factor;
     }
     let (mut scope, mut classes, mut kept, mut start) = (Vec::new(), Vec::new(), Vec::new(), 0);
@@ -336,8 +382,12 @@ impl Others {
 
 /// For each combination of the others' classes, the best of the variable's choices; and the number
 /// of combinations.
-fn message(variable: usize, own: &[Weight], factors: &[&Factor]) -> (Factor, usize) {
-    let others = Others::new(variable, factors);
+fn message(
+    variable: usize,
+    own: &[Weight],
+    factors: &[&Factor],
+    others: Others,
+) -> (Factor, usize) {
     let counts = others.counts();
     let (strides, size) = strides(&counts, usize::MAX).unwrap_or_default();
     // Choices that all factors treat alike form a class, represented by its cheapest.

@@ -214,6 +214,11 @@ impl EquivalenceClasses {
         Self { scope, classes, signatures }
     }
 
+    /// The variables, with the class of each of their choices.
+    pub(crate) fn scopes(&self) -> (Vec<usize>, Vec<Vec<u32>>) {
+        (self.scope.clone(), self.classes.clone())
+    }
+
     /// Entries of the table over all classes.
     fn size(&self) -> usize {
         self.signatures.iter().fold(1, |size, signatures| size.saturating_mul(signatures.len()))

@@ -208,7 +208,7 @@ impl Reduced {
         limits: TableLimits,
         interrupt: &Interrupt,
     ) -> Option<Self> {
-        let terms = TabulatedTerms::exactly(of, trees, limits, interrupt)?;
+        let terms = TabulatedTerms::to_eliminate(of, trees, limits, interrupt)?;
         let minimum = terms.minimize_exactly(&of.model.unary)?;
         let kept = kept.map(<[_]>::to_vec);
         Some(Self { unary: of.model.unary.clone(), kept, terms, minimum })

@@ -33,7 +33,7 @@ pub(crate) enum LagrangianSubproblem<'m> {
 impl<'m> LagrangianSubproblem<'m> {
     /// The exact one, if elimination is within the limits.
     pub(crate) fn new(model: &'m Model, trees: &mut [Trees<'_>], interrupt: &Interrupt) -> Self {
-        let terms = TabulatedTerms::exactly(&Classified::new(model), trees, LIMITS, interrupt);
+        let terms = TabulatedTerms::to_eliminate(&Classified::new(model), trees, LIMITS, interrupt);
         match terms.filter(|terms| terms.minimize_exactly(&model.unary).is_some()) {
             Some(terms) => Self::Exact(terms),
             None => Self::Bounded { dual: Box::new(Dual::new(model, interrupt)), is_first: true },

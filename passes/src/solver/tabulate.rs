@@ -4,7 +4,7 @@
 //! multipliers of capacity rows add to the costs of choices.
 
 use crate::solver::dreyfus_wagner::Trees;
-use crate::solver::eliminate::{Minimum, TableLimits, minimize, minimize_exactly};
+use crate::solver::eliminate::{Minimum, TableLimits, is_exact, minimize, minimize_exactly};
 use crate::solver::factor::{self, EquivalenceClasses, Factor, Tabulated, is_small};
 use crate::solver::interrupt::Interrupt;
 use crate::solver::model::{Model, SteinerTerm, Term, UnaryCosts};
@@ -41,6 +41,28 @@ impl<'m> Classified<'m> {
             }
         };
         self.terms().map(of_term).fold(0, usize::saturating_add)
+    }
+
+    /// Whether every term fits into one table, and all of them take not too long.
+    fn fit_into_tables(&self, limits: TableLimits) -> bool {
+        let most = limits.work.saturating_mul(EVALUATIONS);
+        let fits = |term: ClassifiedTerm<'_, '_>| match term {
+            ClassifiedTerm::Table(factor) => factor.table.len() <= limits.table,
+            ClassifiedTerm::Tree(tree, classes) => {
+                let nodes = self.model.graphs[tree.graph].nodes();
+                is_small((tree, classes), nodes, limits.table / 8, most)
+            }
+        };
+        self.evaluations() <= MOST_EVALUATIONS && self.terms().all(fits)
+    }
+
+    /// Whether elimination over all terms splits no table, which is known before there are any.
+    fn can_be_eliminated(&self, limits: TableLimits, interrupt: &Interrupt) -> bool {
+        let scopes = self.terms().map(|term| match term {
+            ClassifiedTerm::Table(factor) => (factor.scope.clone(), factor.classes.clone()),
+            ClassifiedTerm::Tree(_, classes) => classes.scopes(),
+        });
+        is_exact(&self.model.unary, scopes, limits, interrupt)
     }
 
     fn terms(&self) -> impl Iterator<Item = ClassifiedTerm<'m, '_>> {
@@ -109,19 +131,19 @@ impl TabulatedTerms {
         limits: TableLimits,
         interrupt: &Interrupt,
     ) -> Option<Self> {
-        if of.evaluations() > MOST_EVALUATIONS || interrupt.is_due() {
-            return None;
-        }
-        let most = limits.work.saturating_mul(EVALUATIONS);
-        let fits = |term: ClassifiedTerm<'_, '_>| match term {
-            ClassifiedTerm::Table(factor) => factor.table.len() <= limits.table,
-            ClassifiedTerm::Tree(tree, classes) => {
-                let nodes = of.model.graphs[tree.graph].nodes();
-                is_small((tree, classes), nodes, limits.table / 8, most)
-            }
-        };
-        let fit = of.terms().all(fits);
+        let fit = !interrupt.is_due() && of.fit_into_tables(limits);
         fit.then(|| Self::new(of, trees, limits, interrupt)).filter(|this| this.exact)
+    }
+
+    /// The same where elimination is exact, too; else `None`, before anything is tabulated.
+    pub(crate) fn to_eliminate(
+        of: &Classified<'_>,
+        trees: &mut [Trees<'_>],
+        limits: TableLimits,
+        interrupt: &Interrupt,
+    ) -> Option<Self> {
+        let can_be = of.fit_into_tables(limits) && of.can_be_eliminated(limits, interrupt);
+        can_be.then(|| Self::exactly(of, trees, limits, interrupt)).flatten()
     }
 
     /// The tables.
