@@ -48,7 +48,7 @@ pub struct Trees<'g> {
 #[derive(Debug, Default)]
 struct Recent {
     set: Set,
-    /// How often in a row.
+    /// How often, with no other set between.
     asked: usize,
     /// Its row, once it was asked for often enough.
     row: Vec<Weight>,
