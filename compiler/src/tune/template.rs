@@ -107,7 +107,7 @@ impl<'s> Template<'s> {
     /// The layers that stages divide.
     fn counted_layers(&self) -> Option<u64> {
         let program = self.on_one_device().program?;
-        let is_layers = |block: &&Repeat| block.microbatches_of.is_none() && block.within.is_none();
+        let is_layers = |block: &&Repeat| block.has_layers() && block.within.is_none();
         program.repeats.iter().find(is_layers).map(|block| block.count)
     }
 

@@ -55,6 +55,11 @@ pub struct Repeat {
 }
 
 impl Repeat {
+    /// Whether it is a block of layers: neither microbatches nor steps of a scan.
+    pub fn has_layers(&self) -> bool {
+        self.microbatches_of.is_none() && self.scan.is_none()
+    }
+
     /// What its checkpoints name.
     pub fn named_values(&self) -> impl Iterator<Item = &NamedValues> {
         self.checkpoint

@@ -142,8 +142,10 @@ impl TabulatedTerms {
         limits: TableLimits,
         interrupt: &Interrupt,
     ) -> Option<Self> {
-        let can_be = of.fit_into_tables(limits) && of.can_be_eliminated(limits, interrupt);
-        can_be.then(|| Self::exactly(of, trees, limits, interrupt)).flatten()
+        let can_be = !interrupt.is_due()
+            && of.fit_into_tables(limits)
+            && of.can_be_eliminated(limits, interrupt);
+        can_be.then(|| Self::new(of, trees, limits, interrupt)).filter(|this| this.exact)
     }
 
     /// The tables.

@@ -96,19 +96,19 @@ impl Search<'_, '_> {
         rows.map(|(_, cost)| cost.total_s()).sum()
     }
 
-    /// Whether a step of the layers reads or makes rows of the batch.
+    /// Whether a step of layers reads or makes rows of the batch. Where there are candidates with
+    /// stages, the program has one block of layers.
     fn has_rows(&self, plan: &Plan, step: &Step) -> bool {
         let program = &plan.program;
         let StepKind::Local(op) = step.kind else { return false };
         let outermost = program.repeats.outwards(step.repeat).last();
-        let layers = outermost.map(|block| program.repeats[block].count);
+        let is_of_layers = outermost.is_some_and(|block| program.repeats[block].has_layers());
         let Some(batch) = program.dims.position(|dim| self.template.is_batch(&dim.name)) else {
             return false;
         };
         let op = &program.ops[op];
         let mut values = op.operands.iter().map(|operand| operand.value).chain([op.result]);
-        layers.is_some()
-            && layers == self.template.layer_count
+        is_of_layers
             && values.any(|value| {
                 program.values[value].dims.iter().any(|&dim| program.holds_batch(dim, batch))
             })
