@@ -225,6 +225,19 @@ class Plan:
                 return (pipeline["axis"], pipeline["stage_of_layer"][number])
         return None
 
+    def is_between(self, value):
+        """Whether a value is between the blocks of a pipeline: in a block around some that are on
+        stages. The stage that has it passes it to the next one; the others have zeros."""
+        block = self.values[value].get("block")
+        inner = [inner for inner, around in self.around.items() if around == block]
+        return block is not None and any(self.plan["blocks"][one].get("pipeline") for one in inner)
+
+    def sum_over(self, axis, blocks):
+        def along(device):
+            return [blocks[self.devices.index({**device, axis: at})] for at in range(self.sizes[axis])]
+
+        return [sum(along(device)) for device in self.devices]
+
     def is_on(self, stage, device):
         return stage is None or device[stage[0]] == stage[1]
 
@@ -348,6 +361,8 @@ class Plan:
         """Blocks of an operand as the devices of `stage` read them: from a neighbouring stage, or
         zeros, as a part of a sum, where another stage has the value."""
         blocks, own = self.read(tensor, copy), self.stage(tensor.value, copy)
+        if moves and stage is not None and self.is_between(tensor.value):
+            return self.sum_over(stage[0], blocks)
         if own is None or own == stage:
             return blocks
         if stage is None:

@@ -10,6 +10,7 @@ use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
 use shardwise_ir::{Diag, Severity, Span, verify};
 use shardwise_passes::identical::Once;
+use shardwise_passes::liveness;
 use shardwise_passes::pipeline::{
     self, Pass, PlanFault, PlanRequest, Planning, Reports, RewriteFault, Rewritten,
 };
@@ -362,7 +363,8 @@ fn made_to_fit(
 
 fn made(program: Analyzed, options: &Options, request: Request) -> Result<Made, NoPlan<Vec<Diag>>> {
     if program.mode == Mode::Explicit {
-        let plan = verify::explicit(program.into_program()).map_err(NoPlan::Refused)?;
+        let mut plan = verify::explicit(program.into_program()).map_err(NoPlan::Refused)?;
+        liveness::charge_heaviest(&mut plan);
         let plan = ExpandedPlan::from(plan);
         let report = report(&plan, options.refinement);
         return Ok((

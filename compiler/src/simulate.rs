@@ -250,12 +250,13 @@ fn otherwise_defined(program: &Program, plan: &Plan) -> Vec<String> {
 
 /// Runs a plan at sizes that were chosen.
 fn run(scaled: scale::Scaled, setup: &Setup<'_>) -> Verdict {
-    let scale::Scaled { program, plan, stages, differs: scaled, batches, layers } = scaled;
+    let scale::Scaled { program, plan, stages, parts, differs: scaled, batches, layers } = scaled;
     let mut truth = unsharded::Truth::new(&program, setup.seed);
     truth.forget(&otherwise_defined(&program, &plan));
     let tolerance = if truth.exact { 0.0 } else { TOLERANCE };
     let undefined = truth.undefined;
-    let mut run = run::Run::new(&plan, &stages, (truth, &batches), (setup.seed, tolerance));
+    let mut run =
+        run::Run::new(&plan, (&stages, &parts), (truth, &batches), (setup.seed, tolerance));
     let mismatch = run.all(&program, setup.progress);
     Verdict {
         plan: "explicit",

@@ -67,9 +67,11 @@ pub enum Statement {
     Scan(Scan),
     /// `microbatches B=B'*8 {`: the statements up to its `}` run once per microbatch.
     Microbatches(Microbatches),
-    /// `pipeline Z, microbatches=8 {`: the layers of the `repeat` in it are placed on stages along
-    /// a mesh axis.
+    /// `pipeline Z, microbatches=8 {`: the layers in it are placed on stages along a mesh axis.
     Pipeline(Pipeline),
+    /// `stage head {`: in a pipeline, the statements up to its `}` run once, on the stage of the
+    /// layers next to them.
+    Stage(Stage),
     /// `}`
     Close,
     /// `carry x, y`: the values of these names at the end of the body are those at the start of the
@@ -304,6 +306,18 @@ pub struct Pipeline {
     pub batch: Option<Name>,
     /// Other options and what they are set to.
     pub options: Vec<(Name, Name)>,
+    /// `pipeline Z reversed {`: it goes over the stages of an earlier pipeline from the last to the
+    /// first.
+    pub is_reversed: bool,
+}
+
+/// `stage head {`, `stage head reversed {`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// Its name.
+    pub name: Name,
+    /// Whether it is the reverse of an earlier one.
+    pub is_reversed: bool,
 }
 
 /// An expression with its span.

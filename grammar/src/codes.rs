@@ -47,8 +47,8 @@ pub const CODES: &[Code] = &[
         page: "The line is not a statement of the language. A statement is a definition \
             (`C = A *J B`), or begins with a keyword. Keywords declare (`hardware`, `mesh`, `dim`, \
             `input`, `param`, `frozen`, `state`, `output`), open a block and say what holds in it \
-            (`repeat`, `scan`, `pipeline`, `microbatches`, `carry`, `next`, `checkpoint`, `hold`), \
-            derive (`backward`, `optimizer`), or are about the program (`plan`, `phase`, \
+            (`repeat`, `scan`, `pipeline`, `stage`, `microbatches`, `carry`, `next`, `checkpoint`, \
+            `hold`), derive (`backward`, `optimizer`), or are about the program (`plan`, `phase`, \
             `assert`, `allow`).
 
 Triggered by:

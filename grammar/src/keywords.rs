@@ -2,7 +2,7 @@
 //! which a test compares with this list.
 
 /// The words a statement can begin with.
-pub const KEYWORDS: [&str; 22] = [
+pub const KEYWORDS: [&str; 23] = [
     "plan",
     "hardware",
     "mesh",
@@ -21,6 +21,7 @@ pub const KEYWORDS: [&str; 22] = [
     "backward",
     "phase",
     "pipeline",
+    "stage",
     "optimizer",
     "checkpoint",
     "hold",

@@ -18,7 +18,7 @@ use pest_derive::Parser;
 
 use crate::ast::{
     Assertion, AxisDecl, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Microbatches,
-    Pipeline, Repeat, Role, Scan, SizeExpr, Statement, Subscript, TensorDecl, UnreducedUse,
+    Pipeline, Repeat, Role, Scan, SizeExpr, Stage, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::diag::Diag;
 use crate::errors::{Faulty, Mark};
@@ -174,6 +174,7 @@ impl Reader<'_> {
             Rule::backward => Statement::Backward(self.backward(inner)),
             Rule::phase => backward::phase(inner),
             Rule::pipeline => Statement::Pipeline(self.pipeline(inner)),
+            Rule::stage => Statement::Stage(self.stage(inner)),
             Rule::optimizer => Statement::Optimizer(self.optimizer(inner)),
             Rule::repeat => Statement::Repeat(self.repeat(inner)),
             Rule::scan_loop => Statement::Scan(self.scan(inner)),
@@ -220,7 +221,13 @@ impl Reader<'_> {
 
     fn pipeline(self, mut pieces: Pieces<'_>) -> Pipeline {
         let axis = self.first_name(&mut pieces, &[Rule::axis_name]);
-        let mut pipeline = Pipeline { axis, microbatches: None, batch: None, options: Vec::new() };
+        let mut pipeline = Pipeline {
+            axis,
+            microbatches: None,
+            batch: None,
+            options: Vec::new(),
+            is_reversed: false,
+        };
         for piece in pieces {
             match piece.as_rule() {
                 Rule::microbatches if pipeline.microbatches.is_some() => {
@@ -240,6 +247,7 @@ impl Reader<'_> {
                         .find(|p| p.as_rule() == Rule::size)
                         .map(|p| self.size(p));
                 }
+                Rule::kw_reversed => pipeline.is_reversed = true,
                 Rule::cut => {
                     pipeline.batch =
                         Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name]));
@@ -258,6 +266,11 @@ impl Reader<'_> {
             }
         }
         pipeline
+    }
+
+    fn stage(self, mut pieces: Pieces<'_>) -> Stage {
+        let name = self.first_name(&mut pieces, &[Rule::repeat_of]);
+        Stage { name, is_reversed: pieces.any(|p| p.as_rule() == Rule::kw_reversed) }
     }
 
     /// `[7, 8, 8, 7]`, as one word.

@@ -3,7 +3,7 @@
 use crate::ast::{
     Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind,
     HardwareRef, Keeps, Layout, Microbatches, Optimizer, Pipeline, Repeat, Role, Scan, Setting,
-    SizeExpr, SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
+    SizeExpr, SizeFactor, Stage, StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::scan;
 use crate::span::{Name, Spanned};
@@ -31,6 +31,7 @@ pub fn statement(statement: &Statement, source: &str) -> String {
         Statement::Backward(directive) => backward(directive, source),
         Statement::Phase(phase, kept) => format!("phase {}{}", phase.name(), keeps(*kept)),
         Statement::Pipeline(of) => pipeline(of, source),
+        Statement::Stage(of) => stage(of),
         Statement::Repeat(of) => repeat(of, source),
         Statement::Scan(of) => scan(of),
         Statement::Microbatches(of) => microbatches(of, source),
@@ -329,7 +330,13 @@ fn pipeline(of: &Pipeline, source: &str) -> String {
     let batch = of.batch.as_ref().map_or(String::new(), |batch| format!(" of {}", batch.node));
     let options = of.options.iter().map(|(option, word)| format!("{}={}", option.node, word.node));
     let head = format!("pipeline {}{parts}{batch}", of.axis.node);
-    format!("{} {{", join([head].into_iter().chain(options)))
+    let reversed = if of.is_reversed { " reversed" } else { "" };
+    format!("{}{reversed} {{", join([head].into_iter().chain(options)))
+}
+
+/// `stage head {`.
+fn stage(of: &Stage) -> String {
+    format!("stage {}{} {{", of.name.node, if of.is_reversed { " reversed" } else { "" })
 }
 
 /// `comm <= 2ms`.

@@ -2,8 +2,8 @@
 //!
 //! A statement is a line; it continues where a bracket is open or the line ends in a comma, and the
 //! block of an unknown form continues until its brace is closed. The line that opens a block
-//! (`repeat`, `scan`, `microbatches`, `pipeline`) and the brace that closes it are separate
-//! statements, so a file is a flat list of statements. A line that can only begin a statement ends
+//! (`repeat`, `scan`, `microbatches`, `pipeline`, `stage`) and the brace that closes it are
+//! statements of their own, so a file is a flat list. A line that can only begin a statement ends
 //! an unclosed one before it. Separating first keeps every error inside its statement, keeps
 //! parsing linear, and rejects hostile input (50,000 open parentheses) before anything recursive
 //! runs.
@@ -21,7 +21,7 @@ const DEEPEST: usize = 64;
 const MOST_OPERATORS: usize = 400;
 
 /// Keywords that open a block whose statements are statements of the file.
-const OPENING: [&str; 4] = ["repeat", "scan", "microbatches", "pipeline"];
+const OPENING: [&str; 5] = ["repeat", "scan", "microbatches", "pipeline", "stage"];
 
 /// Keywords of lists in which no item has a `=`.
 const LISTS_OF_NAMES: [&str; 8] =

@@ -39,7 +39,6 @@ use crate::codes::{names, syntax};
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
 use shardwise_grammar::ast::{self, Role, Statement, Until, Weights};
-use shardwise_grammar::keywords::RESERVED;
 use shardwise_grammar::span::{Name, Span};
 
 use crate::dtype::DType;
@@ -48,7 +47,7 @@ use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::Mesh;
 use crate::optimizer::Optimizer;
 use crate::program::{
-    Assert, Backward, CollectiveKind, Dim, Fusion, Mode, Op, Output, Phase, Program, Repeat, Value,
+    Assert, Backward, Dim, Fusion, Mode, Op, Output, Phase, Program, Repeat, Value,
 };
 use crate::sharding::Sharding;
 use crate::{Diag, Severity, renumber, sparse, verify};
@@ -79,7 +78,10 @@ pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec
             Statement::Pipeline(of) => {
                 resolver.open_pipeline(of, statement.span, &file.statements[place + 1..]);
             }
-            other if *other != Statement::Close && resolver.outside_layers(statement.span) => {}
+            Statement::Stage(of) => {
+                resolver.open_stage(of, statement.span, &file.statements[place + 1..]);
+            }
+            other if resolver.between_blocks(other, statement.span) => {}
             other => resolver.statement(other, statement.span),
         }
         if resolver.diags.len() > MOST_ERRORS {
@@ -123,6 +125,8 @@ struct Resolver<'a> {
     wrong_blocks: Vec<usize>,
     /// Outside blocks, and in each open one: the meaning of names that earlier blocks carried.
     ends: Vec<repeat::Ends>,
+    /// Values that were exported from blocks of a pipeline in case their names are read.
+    exported_by_name: IndexSet<ValueId>,
     outputs: Vec<Output>,
     asserts: Vec<Assert>,
     /// Shardings in which each value is known to exist.
@@ -176,7 +180,7 @@ fn read_ahead(file: &ast::File) -> (IndexMap<&str, &ast::Layout>, IndexMap<&str,
                     defined_at.entry(tensor.name.node.as_str()).or_insert(tensor.name.span);
                 }
             }
-            Statement::Define(definition) => {
+            Statement::Define(definition) | Statement::Enter(definition) => {
                 for ast::TensorDecl { name, .. } in definition.targets() {
                     defined_at.entry(name.node.as_str()).or_insert(name.span);
                 }
@@ -215,6 +219,7 @@ impl<'a> Resolver<'a> {
             is_framed: false,
             wrong_blocks: Vec::new(),
             ends: vec![repeat::Ends::new()],
+            exported_by_name: IndexSet::new(),
             outputs: Vec::new(),
             asserts: Vec::new(),
             known: IndexVec::new(),
@@ -323,7 +328,9 @@ impl<'a> Resolver<'a> {
 
     /// Whether `name` is free; reports it if not.
     fn is_free(&mut self, name: &Name) -> bool {
-        if let Some(what) = reserved(&name.node).filter(|_| !self.poisoned.contains(&name.node)) {
+        if let Some(what) =
+            vocabulary::reserved(&name.node).filter(|_| !self.poisoned.contains(&name.node))
+        {
             let message = format!("`{}` is {what}, and cannot name a value", name.node);
             self.error(
                 Diag::error(names::RESERVED, message, name.span, "this name")
@@ -452,6 +459,7 @@ impl<'a> Resolver<'a> {
             asserts: self.asserts,
         });
         if let Some(program) = &mut program {
+            repeat::drop_unread(program, &self.exported_by_name);
             renumber::by_appearance(program);
             sparse::mark(program);
             self.diags.extend(crate::order::faults(program));
@@ -485,11 +493,4 @@ impl<'a> Resolver<'a> {
             self.diags.push(diag.help("move it to the top: it makes the whole program explicit"));
         }
     }
-}
-
-/// The other meaning of a name.
-fn reserved(name: &str) -> Option<&'static str> {
-    let collective = || CollectiveKind::find(name).map(|_| "a collective");
-    let number = || (name == "inf").then_some("a number");
-    RESERVED.contains(&name).then_some("a keyword").or_else(number).or_else(collective)
 }

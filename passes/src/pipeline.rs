@@ -17,7 +17,8 @@ use shardwise_ir::verify;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::cost::collective::Refinement;
-use crate::cost::liveness::memory;
+use crate::cost::liveness::{self, memory};
+use crate::cost::pipeline_stages;
 use crate::cost::report::{Report, report};
 pub use crate::fusion::{KernelFault, saving_memory, with_kernels};
 use crate::identical::{self, Once};
@@ -258,6 +259,7 @@ pub fn rewrite(
             Run::Resolved | Run::Open(_) | Run::Plan(_) => program,
         };
     }
+    pipeline_stages::charge_by_estimate(&mut program);
     Ok(Rewritten { program: program.into(), computed_once })
 }
 
@@ -372,7 +374,9 @@ fn as_found(textbook: &Plan, capacity: Option<f64>) -> Result<Found, PlanFault> 
 
 #[expect(clippy::unnecessary_wraps, reason = "other passes may fail")]
 fn insert_collectives(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
-    let plan = ExpandedPlan::from(planning.found().plan.clone());
+    let mut plan = planning.found().plan.clone();
+    liveness::charge_heaviest(&mut plan);
+    let plan = ExpandedPlan::from(plan);
     debug_assert!(verify::plan(&plan).is_ok(), "{:?}\n{}", verify::plan(&plan), *plan);
     planning.plan = Some(plan);
     Ok(())

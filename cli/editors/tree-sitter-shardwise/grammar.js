@@ -15,7 +15,7 @@ const DIMENSION = `[${ALPHABETIC}]${LETTER}*(_+${LETTER}+)*`;
 
 // Keywords of statements that may be names too: `state = gelu(x)`.
 const NAMES_TOO = [
-  "input", "param", "frozen", "state", "backward", "phase", "pipeline", "repeat", "scan",
+  "input", "param", "frozen", "state", "backward", "phase", "pipeline", "stage", "repeat", "scan",
   "microbatches", "carry", "next", "checkpoint", "hold", "optimizer", "keep", "only",
   "offload",
 ];
@@ -62,7 +62,7 @@ module.exports = grammar({
         $.optimizer, $.carry, $.next, $.hold, $.checkpoint,
       ),
 
-    _block: ($) => choice($.repeat, $.scan, $.microbatches_block, $.pipeline),
+    _block: ($) => choice($.repeat, $.scan, $.microbatches_block, $.pipeline, $.stage),
     body: ($) => seq("{", repeat($._item), optional($._statement), "}"),
 
     comment: () => /#[^\n\r]*/,
@@ -306,9 +306,13 @@ module.exports = grammar({
       seq(
         "pipeline",
         $._name,
-        repeat(seq(",", choice(seq($.microbatches, optional($._cut)), $.pipeline_option))),
+        choice(
+          "reversed",
+          repeat(seq(",", choice(seq($.microbatches, optional($._cut)), $.pipeline_option))),
+        ),
         $.body,
       ),
+    stage: ($) => seq("stage", $.dimension, optional("reversed"), $.body),
     pipeline_option: ($) =>
       seq(field("name", $.identifier), "=", choice($.layer_counts, $.option_word)),
     option_word: () => pattern(`${LETTER}[${ALPHABETIC}\\p{N}'._-]*`),

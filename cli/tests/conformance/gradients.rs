@@ -51,8 +51,9 @@ fn at_small_sizes(text: &str, small: &PlanJson) -> Options {
     let dims = small.dims.iter().filter(|dim| dim.factors.is_empty());
     let dims = dims.filter(|dim| declared.contains(&dim.dim.as_str()));
     let dims = dims.map(|dim| DimSize { name: dim.dim.clone(), size: dim.size });
-    let is_layers =
-        |block: &&BlockJson| block.reverses.is_none() && !block.microbatches && !block.scan;
+    let is_layers = |block: &&BlockJson| {
+        block.reverses.is_none() && text.contains(&format!("repeat {}=", block.name))
+    };
     let layers = small.blocks.iter().filter(is_layers);
     let layers = layers.map(|block| DimSize { name: block.name.clone(), size: block.count });
     let mesh = small.mesh.iter();

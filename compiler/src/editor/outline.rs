@@ -33,7 +33,8 @@ pub(super) fn symbols(file: &File, names: &Names, source: &str) -> Vec<Symbol> {
             Statement::Repeat(_)
             | Statement::Scan(_)
             | Statement::Microbatches(_)
-            | Statement::Pipeline(_) => {
+            | Statement::Pipeline(_)
+            | Statement::Stage(_) => {
                 let symbol = block(statement, source);
                 levels.last_mut().into_iter().for_each(|level| level.push(symbol.clone()));
                 levels.push(Vec::new());
@@ -95,7 +96,8 @@ pub(super) fn folds(file: &File, source: &str) -> Vec<Fold> {
             Statement::Repeat(_)
             | Statement::Scan(_)
             | Statement::Microbatches(_)
-            | Statement::Pipeline(_) => open.push(statement.span.start),
+            | Statement::Pipeline(_)
+            | Statement::Stage(_) => open.push(statement.span.start),
             Statement::Close => folds.extend(open.pop().map(|start| Fold {
                 span: Span::new(start, statement.span.end),
                 is_comment: false,

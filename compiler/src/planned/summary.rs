@@ -87,7 +87,7 @@ fn bound_by(planned: &Planned) -> String {
 /// different numbers of layers a line for each.
 fn pipeline_lines(planned: &Planned, staged: &Staged) -> Vec<String> {
     let mut lines = vec![pipeline_line(&planned.plan.program, staged)];
-    if !staged.times.shares.is_empty() && staged.shape.stages <= MOST_STAGE_LINES {
+    if !staged.times.own.is_empty() && staged.shape.stages <= MOST_STAGE_LINES {
         let stages = stage_report::by_stage(&planned.plan, staged);
         lines.extend(stages.iter().enumerate().map(|(stage, of)| {
             let StageReport { layers, in_flight, busy_s, memory } = of;
@@ -119,7 +119,7 @@ fn pipeline_line(program: &Program, staged: &Staged) -> String {
     format!(
         "pipeline {axis}: {} of {}{chunks}, {}{held}, {}, bubble {:.1}%",
         counted(shape.stages, "stage"),
-        stage_sizes(program, staged),
+        stage_sizes(staged),
         counted(shape.microbatches, "microbatch"),
         shape.schedule.name(),
         100.0 * shape.bubble(&staged.times)
@@ -127,8 +127,8 @@ fn pipeline_line(program: &Program, staged: &Staged) -> String {
 }
 
 /// `10 layers`, or `7 to 8 layers`.
-fn stage_sizes(program: &Program, staged: &Staged) -> String {
-    let held = program.pipeline(Some(staged.block)).map_or(&[][..], |of| of.stages.held());
+fn stage_sizes(staged: &Staged) -> String {
+    let held = staged.layers.held();
     match (held.iter().min(), held.iter().max()) {
         (Some(fewest), Some(most)) if fewest < most => format!("{fewest} to {most} layers"),
         (_, most) => most.map_or(String::new(), |most| counted(*most, "layer")),

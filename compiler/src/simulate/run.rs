@@ -8,7 +8,7 @@ use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
 use ndarray::{ArrayD, ArrayViewMutD, Axis, Slice};
 use rustc_hash::{FxHashMap, FxHashSet};
-use shardwise_ir::ids::{DimId, OpId, ValueId};
+use shardwise_ir::ids::{AxisId, DimId, OpId, ValueId};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::{Collective, Materialization, Plan, Step, StepKind};
 use shardwise_ir::print;
@@ -24,12 +24,18 @@ use super::unsharded::{Truth, largest, shape};
 use super::verdict::{Fault, Mismatch};
 use super::{collectives, evaluate};
 
+/// For each value the stage that has it, and the axis along which stages have parts of it.
+type StagesOfValues<'a> =
+    (&'a IndexVec<ValueId, Option<Stage>>, &'a IndexVec<ValueId, Option<AxisId>>);
+
 pub(super) struct Run<'a> {
     plan: &'a Plan,
     /// The unsharded values, by the plan's ids, where the program has them.
     truth: IndexVec<ValueId, Option<ArrayD<f64>>>,
     /// For a value of one stage only, that stage; its blocks on other stages are undefined.
     stages: &'a IndexVec<ValueId, Option<Stage>>,
+    /// For a value of which several stages have parts, their axis.
+    parts: &'a IndexVec<ValueId, Option<AxisId>>,
     pub(super) mesh: Devices,
     extents: IndexVec<DimId, Extent>,
     held: IndexMap<Materialization, Blocks>,
@@ -42,7 +48,7 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     pub(super) fn new(
         plan: &'a Plan,
-        stages: &'a IndexVec<ValueId, Option<Stage>>,
+        (stages, parts): StagesOfValues<'a>,
         (truth, batches): (Truth, &[Batch]),
         (seed, tolerance): (u64, f64),
     ) -> Self {
@@ -53,6 +59,7 @@ impl<'a> Run<'a> {
             plan,
             truth,
             stages,
+            parts,
             mesh: Devices::new(&program.mesh),
             extents: scale::extents(plan),
             held: IndexMap::new(),
@@ -276,8 +283,9 @@ impl<'a> Run<'a> {
     fn compare(&mut self, result: &Materialization, blocks: &Blocks) -> Result<(), Fault> {
         let Some(whole) = &self.truth[result.value] else { return Ok(()) };
         let Sharding { unreduced, .. } = &result.sharding;
-        let reduced =
-            self.mesh.reduce(blocks, unreduced.axes(), unreduced.kind()).ok_or(Fault::Parts)?;
+        let parts = self.parts[result.value].map(AxisRef::whole);
+        let pending: Vec<AxisRef> = unreduced.axes().iter().copied().chain(parts).collect();
+        let reduced = self.mesh.reduce(blocks, &pending, unreduced.kind()).ok_or(Fault::Parts)?;
         let extents = self.extents_of(result.value);
         let unit = largest(whole).max(1.0);
         let has_it = |device: usize| {

@@ -14,11 +14,11 @@
 use std::collections::BTreeSet;
 
 use index_vec::IndexVec;
-use shardwise_ir::ids::{DimId, RepeatId, ValueId};
+use shardwise_ir::ids::{AxisId, DimId, RepeatId, ValueId};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::pipeline::Pipeline;
 use shardwise_ir::plan::Plan;
-use shardwise_ir::program::{BatchSplit, Program, Repeat, Scan};
+use shardwise_ir::program::{BatchSplit, BlockKind, Blocks, Program, Repeat, Scan};
 use shardwise_ir::stages::Stages;
 use shardwise_ir::unroll::{self, Stage};
 
@@ -86,6 +86,7 @@ pub(super) struct Scaled {
     pub(super) plan: Plan,
     /// For a value of one stage only, that stage.
     pub(super) stages: IndexVec<ValueId, Option<Stage>>,
+    pub(super) parts: IndexVec<ValueId, Option<AxisId>>,
     /// Whether sizes differ from the program's.
     pub(super) differs: bool,
     /// The dimensions that the plan splits into microbatches.
@@ -231,9 +232,9 @@ fn unrolled(program: &Program, plan: &Plan, part: &Part) -> Option<Scaled> {
     }
     (program.mesh, plan.program.mesh) = (part.mesh.clone(), part.mesh.clone());
     let program = unroll::program(&program, &|block| of_program[block.index()]);
-    let unroll::Unrolled { plan, stages, .. } =
+    let unroll::Unrolled { plan, stages, parts, .. } =
         unroll::plan(&plan, &|block| of_plan[block.index()]);
-    Some(Scaled { program, plan, stages, differs, batches, layers })
+    Some(Scaled { program, plan, stages, parts, differs, batches, layers })
 }
 
 impl Part {
@@ -248,13 +249,15 @@ impl Part {
     /// The number of layers or microbatches of a block that are run; of a pipeline that many layers
     /// on every stage.
     fn iterations(&self, program: &Program, block: RepeatId) -> u64 {
-        let Repeat { count, microbatches_of, scan, .. } = &program.repeats[block];
+        let repeat = &program.repeats[block];
+        let Repeat { count, microbatches_of, scan, .. } = repeat;
         if microbatches_of.is_some() || scan.is_some() {
             return (*count).min(self.microbatches);
         }
-        match &program.repeats[block].pipeline {
+        match &repeat.pipeline {
+            Some(_) if repeat.kind != BlockKind::Layers => 1,
             Some(pipeline) if self.layers < u64::MAX => {
-                reduced(pipeline, &self.mesh).layers().iter().sum()
+                reduced(program, (block, pipeline), &self.mesh).layers().iter().sum()
             }
             _ => (*count).min(self.layers),
         }
@@ -273,13 +276,35 @@ fn pipelined(plan: &Plan) -> Vec<(DimId, u64)> {
 }
 
 /// The stages of a pipeline that are run on a mesh.
-fn reduced(pipeline: &Pipeline, mesh: &Mesh) -> Stages {
-    pipeline.stages.reduced(mesh.axes[pipeline.axis].size, FEWEST_LAYERS)
+fn reduced(program: &Program, (block, pipeline): (RepeatId, &Pipeline), mesh: &Mesh) -> Stages {
+    let stages = mesh.axes[pipeline.axis].size;
+    let repeats = &program.repeats;
+    let whole = program.whole_pipeline(Some(repeats.forward_block(block)));
+    let several = whole.filter(|&whole| repeats[whole].kind == BlockKind::Pipeline);
+    let blocks = several.map(|whole| program.blocks_of_pipeline(whole)).unwrap_or_default();
+    if blocks.len() <= 1 {
+        return pipeline.stages.reduced(stages, FEWEST_LAYERS);
+    }
+    let place = blocks.iter().position(|&one| one == repeats.forward_block(block));
+    let all = blocks.iter().filter_map(|&one| Some(&repeats[one].pipeline.as_ref()?.stages));
+    match place {
+        Some(place) => {
+            Stages::sampled(&all.collect::<Vec<_>>(), stages, FEWEST_LAYERS).remove(place)
+        }
+        None => pipeline.stages.once(stages),
+    }
 }
 
 fn reduce_stages(program: &mut Program, mesh: &Mesh) {
-    for pipeline in program.repeats.iter_mut().filter_map(|repeat| repeat.pipeline.as_mut()) {
-        pipeline.stages = reduced(pipeline, mesh);
+    let blocks = program.repeats.iter_enumerated();
+    let few = blocks.map(|(block, repeat)| {
+        repeat.pipeline.as_ref().map(|pipeline| reduced(program, (block, pipeline), mesh))
+    });
+    let few: Vec<Option<Stages>> = few.collect();
+    for (repeat, few) in program.repeats.iter_mut().zip(few) {
+        if let (Some(pipeline), Some(few)) = (&mut repeat.pipeline, few) {
+            pipeline.stages = few;
+        }
     }
 }
 

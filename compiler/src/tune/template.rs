@@ -2,7 +2,7 @@
 //! recomputation or pipeline. Statements that stay keep their text and comments.
 //!
 //! Text, and not tables of a resolved program, since a candidate is then planned, printed and
-//! checked like what a person writes; reading it takes a millisecond, planning much longer.
+//! checked like what a person writes; reading it takes a millisecond.
 
 mod edits;
 
@@ -433,18 +433,18 @@ impl<'s> Template<'s> {
     fn pipeline(&self, candidate: &Candidate, staging: Staging) -> String {
         let word = |text: &str| Spanned::new(text.to_owned(), NOWHERE);
         let mut options = vec![(word("schedule"), word(staging.schedule.name()))];
-        if staging.names_chunks() {
-            options.push((word("chunks"), word(&staging.chunks.to_string())));
-        }
+        let chunks = staging.chunks.to_string();
+        options.extend(staging.names_chunks().then(|| (word("chunks"), word(&chunks))));
         let layers = self.layers_of_stages(candidate, staging);
-        options.extend(layers.map(|layers| (word("layers"), word(&format!("[{layers}]")))));
-        let pipeline = Pipeline {
+        options.extend(layers.map(|list| (word("layers"), word(&format!("[{list}]")))));
+        let of = Pipeline {
             axis: word(&candidate.shape.axes[0].name),
             microbatches: candidate.microbatches.map(number),
             batch: self.batch.as_deref().map(word),
             options,
+            is_reversed: false,
         };
-        print::statement(&Statement::Pipeline(pipeline), self.source)
+        print::statement(&Statement::Pipeline(of), self.source)
     }
 
     /// `7, 7, 8`: the layers of each stage, where they are not spread evenly.

@@ -41,6 +41,7 @@ pub(super) fn unbalanced(file: &File, source: &str) -> Vec<Diag> {
             Statement::Repeat(_)
             | Statement::Scan(_)
             | Statement::Pipeline(_)
+            | Statement::Stage(_)
             | Statement::Microbatches(_) => {
                 open.push(*span);
             }

@@ -42,7 +42,8 @@ impl Unread {
                 Statement::Repeat(_)
                 | Statement::Scan(_)
                 | Statement::Microbatches(_)
-                | Statement::Pipeline(_) => {
+                | Statement::Pipeline(_)
+                | Statement::Stage(_) => {
                     self.depth += 1;
                 }
                 Statement::Close => self.depth -= 1,

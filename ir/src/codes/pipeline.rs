@@ -14,13 +14,15 @@ pub const STAGES_AXIS: &str = "SW714";
 pub const MIXED: &str = "SW715";
 /// `held-in-vain`
 pub const HELD: &str = "SW716";
+/// `across-stages`
+pub const CROSSING: &str = "SW717";
 
 pub(super) const CODES: &[Code] = &[
     Code {
         code: FORM,
         name: "pipeline-without-layers",
-        page: "A `pipeline` contains something other than exactly one `repeat`, is inside another \
-            block, or has an unknown option.
+        page: "A `pipeline` contains statements outside of its blocks, or no `repeat`; it is inside \
+            another block, or has an unknown option; or a `stage` is in no pipeline.
 
 Triggered by:
 
@@ -28,8 +30,9 @@ Triggered by:
       y = gelu(x)
     }
 
-Write instead the layers of its stages: `repeat L=40 { carry x … }`, and other statements before \
-            or after the pipeline. Options are `microbatches=8` (or `microbatches=8 of B`), \
+Write instead the layers of its stages: `repeat L=40 { carry x … }`; statements before the first \
+            or after the last layer, on their stages, in a `stage head { … }`; and other statements \
+            before or after the pipeline. Options are `microbatches=8` (or `microbatches=8 of B`), \
             `schedule=1f1b` or another schedule, `chunks=2`, and `layers=[7, 8, 8, 7]`.",
     },
     Code {
@@ -119,5 +122,25 @@ Triggered by:
 
 Write instead the collective, too: `Win[D, F] = AllGather_X(Win[D_X, F])`; or omit `hold`: the \
             search decides what is worth its memory.",
+    },
+    Code {
+        code: CROSSING,
+        name: "across-stages",
+        page: "In a pipeline of several blocks a statement reads what another stage computes. \
+            Stages send what their layers carry, and nothing else.
+
+Triggered by:
+
+    pipeline Z, microbatches=8 {
+      stage embedding {
+        param Table[V, D]
+        e = Words *V Table
+      }
+      repeat L=4 {
+        carry x
+        x = gelu(x) + e
+
+Write instead `e = Words *V Table` before the pipeline, where all stages have it; or carry it, so \
+            that each stage sends it to the next.",
     },
 ];

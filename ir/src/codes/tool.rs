@@ -27,9 +27,10 @@ Write instead:
         code: NOT_EXPORTED,
         name: "not-exported",
         page: "`export` cannot write a part of the plan in the framework's own operations yet: \
-            padded dimensions that are reshaped, rolled or in a pipeline; in PyTorch and StableHLO all \
-            padded dimensions, arguments of partial maxima; in PyTorch `int4` and `fp4`, in \
-            StableHLO and Chakra windows of a dimension that is split.
+            pipelines of several blocks; padded dimensions that are reshaped, rolled or in a \
+            pipeline; in PyTorch and StableHLO all padded dimensions, arguments of partial maxima; \
+            in PyTorch `int4` and `fp4`, in StableHLO and Chakra windows of a dimension that is \
+            split.
 
 Triggered by:
 

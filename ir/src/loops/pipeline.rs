@@ -18,10 +18,10 @@ use crate::Diag;
 pub use crate::blocks::Pipeline;
 use crate::codes::pipeline as codes;
 use crate::ids::{AxisId, DimId, RepeatId, ValueId};
-use crate::program::{Blocks, MapFn, MapForm, Op, OpKind, Opaque, Program};
+use crate::program::{BlockKind, Blocks, MapFn, MapForm, Op, OpKind, Opaque, Program, Repeat};
 use crate::rearrange::{Rearrange, Window};
 use crate::sharding::{AxisRef, DimPin, Pin};
-pub use crate::stages::{Schedule, Stages, TripCount};
+pub use crate::stages::{Run, Schedule, Stages, TripCount};
 use crate::unroll::is_loop_exit;
 
 /// `1 microbatch`, `8 microbatches`.
@@ -34,6 +34,38 @@ impl Program {
     /// The pipeline that the layers of a block are in.
     pub fn pipeline(&self, block: Option<RepeatId>) -> Option<&Pipeline> {
         self.repeats.outwards(block).find_map(|block| self.repeats[block].pipeline.as_ref())
+    }
+
+    /// The outermost block of the pipeline around a place: that of its layers, or the one around
+    /// its several blocks.
+    pub fn whole_pipeline(&self, at: Option<RepeatId>) -> Option<RepeatId> {
+        let staged = |block: &RepeatId| self.repeats[*block].pipeline.is_some();
+        self.repeats.outwards(at).filter(staged).last()
+    }
+
+    /// The blocks of a pipeline, in their order: those in a block around several, or it alone.
+    pub fn blocks_of_pipeline(&self, whole: RepeatId) -> Vec<RepeatId> {
+        if self.repeats[whole].kind != BlockKind::Pipeline {
+            return vec![whole];
+        }
+        let is_in_it = |block: &RepeatId| self.repeats[*block].within == Some(whole);
+        self.repeats.indices().filter(is_in_it).collect()
+    }
+
+    /// The names of the layers of a pipeline: `L`, or of several blocks `Dense, Sparse`.
+    pub fn names_of_layers(&self, whole: RepeatId) -> String {
+        let blocks = self.blocks_of_pipeline(whole).into_iter();
+        let blocks = blocks.map(|block| &self.repeats[block]);
+        let layers = blocks.filter(|block| block.kind == BlockKind::Layers);
+        layers.map(|block| block.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The layers of a pipeline at each position, without what is beside them.
+    pub fn layers_of_pipeline(&self, whole: RepeatId) -> Option<Stages> {
+        let blocks = self.blocks_of_pipeline(whole).into_iter();
+        let blocks = blocks.map(|block| &self.repeats[block]);
+        let layers = blocks.filter(|block| block.kind == BlockKind::Layers);
+        Stages::sum(layers.filter_map(|block| Some(&block.pipeline.as_ref()?.stages)))
     }
 
     /// The block around a place whose layers are on stages.
@@ -60,6 +92,13 @@ impl Program {
     pub fn layers_per_device(&self, block: Option<RepeatId>) -> u64 {
         let Some(pipeline) = self.pipeline(block) else { return self.layer_count(block) };
         pipeline.stages.most_held().saturating_mul(self.layers_per_staged(block))
+    }
+
+    /// The number of layers of a block in the memory of a device: of the stage whose memory is that
+    /// of the plan.
+    pub fn layers_in_memory(&self, block: Option<RepeatId>) -> u64 {
+        let Some(pipeline) = self.pipeline(block) else { return self.layer_count(block) };
+        pipeline.stages.most_charged().saturating_mul(self.layers_per_staged(block))
     }
 
     /// Whether a dimension is the batch, or a product that it is a factor of.
@@ -98,7 +137,8 @@ impl Program {
             Some(Pipeline { stages, microbatches, .. }) if by_microbatch => {
                 stages.trip_count(*microbatches, self.layers_per_staged(block))
             }
-            _ => {
+            Some(Pipeline { stages, .. }) => stages.once_count(self.layers_per_staged(block)),
+            None => {
                 let layers = self.layers_per_device(block);
                 let microbatches = self.repeats.microbatches(block);
                 let times = microbatches.map_or(1, |block| self.repeats[block].count);
@@ -120,18 +160,19 @@ impl Program {
     /// Whether an operation makes a value loop-carried in a pipeline: stages send it to their
     /// neighbours.
     pub fn is_stage_send(&self, op: &Op) -> bool {
-        let enters_stages = op.repeat.is_some_and(|block| self.repeats[block].pipeline.is_some());
+        let enters_stages = op.repeat.is_some_and(|block| {
+            let Repeat { pipeline, kind, .. } = &self.repeats[block];
+            pipeline.is_some() && *kind == BlockKind::Layers
+        });
         op.is(&MapForm::LoopCarried) && enters_stages
     }
 
     /// How often a stage of a block's pipeline sends to the next one.
     pub fn stage_sends(&self, block: Option<RepeatId>) -> TripCount {
-        let Some(Pipeline { chunks, microbatches, schedule, .. }) = self.pipeline(block) else {
-            return TripCount { per_device: 1, including_bubble: 1 };
-        };
-        let done = chunks.saturating_mul(*microbatches);
-        let idle = (self.stages(block) - 1) * schedule.bubble_thirds();
-        TripCount { per_device: done, including_bubble: done.saturating_add(idle.div_ceil(3)) }
+        match self.pipeline(block) {
+            Some(Pipeline { stages, microbatches, .. }) => stages.receives(*microbatches),
+            None => TripCount { per_device: 1, including_bubble: 1 },
+        }
     }
 
     /// How often an operation runs on all stages together.
@@ -150,7 +191,8 @@ impl Program {
     /// each stage a part.
     pub fn stage_axis(&self, op: &Op) -> Option<AxisRef> {
         let block = self.values[op.operands.first()?.value].repeat;
-        let pipeline = self.repeats[block?].pipeline.as_ref().filter(|_| is_loop_exit(op))?;
+        let leaves = is_loop_exit(op) && self.pipeline(op.repeat).is_none();
+        let pipeline = self.repeats[block?].pipeline.as_ref().filter(|_| leaves)?;
         let axis = AxisRef::whole(pipeline.axis);
         (axis.size(&self.mesh) > 1).then_some(axis)
     }
@@ -158,7 +200,7 @@ impl Program {
 
 /// Why a program's pipelines cannot run in microbatches, on stages.
 pub fn faults(program: &Program) -> Vec<Diag> {
-    let is_staged = |block: &RepeatId| program.repeats[*block].pipeline.is_some();
+    let is_staged = |block: &RepeatId| program.whole_pipeline(Some(*block)) == Some(*block);
     let blocks = program.repeats.indices().filter(is_staged);
     let mut faults: Vec<(RepeatId, Diag)> = Vec::new();
     for block in blocks {
@@ -184,10 +226,16 @@ impl Check<'_> {
     }
 
     fn all(&self) -> Vec<Diag> {
-        [self.on_the_stages_axis(), self.too_few_rows(), self.mixing(), self.between()]
-            .into_iter()
-            .flatten()
-            .collect()
+        [
+            self.on_the_stages_axis(),
+            self.too_few_rows(),
+            self.mixing(),
+            self.between(),
+            self.crossing(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 
     /// Brackets inside that shard a value over the stage axis; one error, for the first.
@@ -318,6 +366,7 @@ impl Check<'_> {
             .iter_enumerated()
             .find(|(_, repeat)| repeat.reversed == Some(block))
             .map(|(back, _)| back)?;
+        let is_of_several = program.repeats[block].kind == BlockKind::Pipeline;
         let mut after = vec![false; program.values.len()];
         for op in &program.ops {
             let from_stages =
@@ -328,7 +377,11 @@ impl Check<'_> {
         }
         let mut before = vec![false; program.values.len()];
         for op in program.ops.iter().rev() {
-            let enters = op.repeat == Some(back) && op.is(&MapForm::LoopCarried);
+            let enters = if is_of_several {
+                program.repeats.is_inside(op.repeat, back)
+            } else {
+                op.repeat == Some(back) && op.is(&MapForm::LoopCarried)
+            };
             if enters || (before[op.result.index()] && !reads_shape_only(op)) {
                 op.operands.iter().for_each(|operand| before[operand.value.index()] = true);
             }
@@ -348,6 +401,52 @@ impl Check<'_> {
         let diag = Diag::error(codes::MIXED, message, op.span, "needs the complete batch")
             .and(pipeline.span, "forward and backward in turns");
         Some(diag.help("write `schedule=gpipe`, which runs all of them forward first"))
+    }
+}
+
+impl Check<'_> {
+    /// A statement in a pipeline of several blocks that reads what another stage computes, and
+    /// nothing carries to it.
+    fn crossing(&self) -> Option<Diag> {
+        let Self { program, block } = *self;
+        let Repeat { pipeline, kind, reversed, .. } = &program.repeats[block];
+        let pipeline = pipeline.as_ref().filter(|_| *kind == BlockKind::Pipeline)?;
+        let is_forward = reversed.is_none();
+        let reads = program
+            .ops
+            .iter()
+            .filter(|op| is_forward && self.is_inside(op.repeat) && op.repeat != Some(block));
+        let mut reads = reads.flat_map(|op| op.operands.iter().map(move |operand| (op, operand)));
+        let (_, operand) = reads.find(|(op, operand)| {
+            let is_carried = op.is(&MapForm::LoopCarried);
+            let is_between = program.values[operand.value].repeat == Some(block);
+            is_between && !is_carried && !self.is_beside(operand.value, op.repeat)
+        })?;
+        let exported = &program.values[operand.value].name;
+        let name = exported.strip_suffix(".end").unwrap_or(exported);
+        let message = format!("`{name}` is on another stage");
+        let diag = Diag::error(codes::CROSSING, message, operand.span, "read here")
+            .and(pipeline.span, "the stages of this pipeline");
+        Some(diag.help(format!(
+            "compute it before the pipeline, where all stages have it; or let the layers carry it, \
+            `carry {name}`, so that each stage sends it to the next"
+        )))
+    }
+
+    /// Whether the stage of a place, and no other, has a value that the blocks before it give.
+    fn is_beside(&self, value: ValueId, at: Option<RepeatId>) -> bool {
+        let program = self.program;
+        let definition = program.ops.iter().find(|op| op.result == value);
+        let Some(op) = definition.filter(|op| is_loop_exit(op)) else { return false };
+        let positions = |at: Option<RepeatId>| -> Vec<usize> {
+            let layers = program.pipeline(at).map_or(&[][..], |of| of.stages.layers());
+            let has_layers = |(position, &count): (usize, &u64)| (count > 0).then_some(position);
+            layers.iter().enumerate().filter_map(has_layers).collect()
+        };
+        let from = positions(program.values[op.operands[0].value].repeat);
+        let from =
+            if op.is(&MapForm::Last) { &from[from.len().saturating_sub(1)..] } else { &from };
+        !from.is_empty() && from == positions(at)
     }
 }
 

@@ -13,7 +13,9 @@ use indexmap::IndexMap;
 use crate::functions::{Arithmetic, Function};
 use crate::ids::{AxisId, OpId, RepeatId, ValueId};
 use crate::plan::{Materialization, Plan, Step, StepKind};
-use crate::program::{Blocks, Budget, MapFn, MapForm, Op, OpKind, Operand, Output, Program, Value};
+use crate::program::{
+    BlockKind, Blocks, Budget, MapFn, MapForm, Op, OpKind, Operand, Output, Program, Value,
+};
 use crate::rearrange::Rearrange;
 
 /// The index of a copy; 0 where there is only one. Of layers in layers, all are counted in one go:
@@ -34,6 +36,9 @@ pub struct Unrolled {
     pub from: Vec<(usize, Copy)>,
     /// For a value of one stage only, that stage.
     pub stages: IndexVec<ValueId, Option<Stage>>,
+    /// For a value between the blocks of a pipeline that is a sum of what several stages have, the
+    /// stage axis.
+    pub parts: IndexVec<ValueId, Option<AxisId>>,
 }
 
 /// A stage of a pipeline: the devices at one coordinate of an axis.
@@ -58,7 +63,8 @@ pub fn plan(plan: &Plan, counts: &dyn Fn(RepeatId) -> u64) -> Unrolled {
         writer.steps(&plan.steps[number], copy).into_iter().map(move |step| (step, (number, copy)))
     });
     let (steps, from) = copies.unzip();
-    Unrolled { plan: Plan { program: writer.program, steps }, from, stages: writer.stages }
+    let Writer { program, stages, parts, .. } = writer;
+    Unrolled { plan: Plan { program, steps }, from, stages, parts }
 }
 
 struct Writer<'p> {
@@ -69,6 +75,7 @@ struct Writer<'p> {
     /// For each value, its first copy; the others follow, those of one layer side by side.
     first: IndexVec<ValueId, ValueId>,
     stages: IndexVec<ValueId, Option<Stage>>,
+    parts: IndexVec<ValueId, Option<AxisId>>,
     copies: IndexMap<(OpId, Copy), OpId>,
     /// For each copy of a `total`, the additions that it becomes.
     sums: IndexMap<(OpId, Copy), Vec<OpId>>,
@@ -99,6 +106,7 @@ impl<'p> Writer<'p> {
             paths: IndexVec::new(),
             first: IndexVec::new(),
             stages: IndexVec::new(),
+            parts: IndexVec::new(),
             copies: IndexMap::new(),
             sums: IndexMap::new(),
             program: empty,
@@ -106,6 +114,7 @@ impl<'p> Writer<'p> {
         writer.paths = old.repeats.indices().map(|block| writer.path(block)).collect();
         writer.values();
         writer.ops();
+        writer.between_blocks();
         writer.outputs();
         writer
     }
@@ -150,6 +159,7 @@ impl<'p> Writer<'p> {
                         ..value.clone()
                     });
                     self.stages.push(layers.and_then(|block| self.stage(block, number)));
+                    self.parts.push(self.between(value.repeat));
                 }
             }
         }
@@ -158,8 +168,33 @@ impl<'p> Writer<'p> {
     /// The stage that a layer of a block is on.
     fn stage(&self, block: RepeatId, layer: u64) -> Option<Stage> {
         let pipeline = self.old.pipeline(Some(block))?;
+        if self.old.repeats[block].kind == BlockKind::Pipeline {
+            return None;
+        }
         let inner = self.layers(Some(block)) / self.layers(self.old.staged_block(Some(block)));
         Some(Stage { axis: pipeline.axis, number: pipeline.stages.stage_of(layer / inner) })
+    }
+
+    /// The axis of the stages, for a value between the blocks of a pipeline.
+    fn between(&self, place: Option<RepeatId>) -> Option<AxisId> {
+        let block = &self.old.repeats[place?];
+        let pipeline = block.pipeline.as_ref().filter(|_| block.kind == BlockKind::Pipeline);
+        pipeline.map(|pipeline| pipeline.axis)
+    }
+
+    /// The stages of what is between the blocks of a pipeline: those of what it is computed from.
+    fn between_blocks(&mut self) {
+        let is_between: IndexVec<ValueId, bool> = self.parts.iter().map(Option::is_some).collect();
+        for op in self.program.ops.iter().filter(|op| is_between[op.result]) {
+            let read = || op.operands.iter().map(|operand| operand.value);
+            let has_parts = read().any(|value| is_between[value] && self.parts[value].is_some());
+            let mut stages = read().filter_map(|value| self.stages[value]);
+            let first = stages.next();
+            let is_of_one = !has_parts && stages.all(|stage| Some(stage) == first);
+            if is_of_one {
+                (self.stages[op.result], self.parts[op.result]) = (first, None);
+            }
+        }
     }
 
     /// A copy of a value; the only one of a value outside all blocks.
@@ -325,6 +360,7 @@ impl<'p> Writer<'p> {
     /// A sum of the first copies, called after their number: not as a copy is called.
     fn partial_total(&mut self, of: ValueId, number: usize) -> ValueId {
         self.stages.push(self.stages[of]);
+        self.parts.push(self.parts[of]);
         let value = &self.program.values[of];
         self.program.values.push(Value {
             name: format!("{}~{number}", value.name),
@@ -386,7 +422,9 @@ impl<'p> Writer<'p> {
         let part =
             |value: ValueId| Materialization { value, sharding: step.operands[0].sharding.clone() };
         let total = self.seen(step.result.value, copy, step.repeat);
-        let is_part = |value: ValueId| self.stages[value].is_some() && self.stages[total].is_none();
+        let is_of_stages =
+            |value: ValueId| self.stages[value].is_some() || self.parts[value].is_some();
+        let is_part = |value: ValueId| is_of_stages(value) && self.stages[total].is_none();
         let addition = |&id: &OpId| {
             let op = &self.program.ops[id];
             let read = op.operands.iter().map(|operand| operand.value);

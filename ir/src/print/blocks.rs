@@ -8,7 +8,7 @@ use super::Printer;
 use crate::blocks::{Checkpoint, NamedValues};
 use crate::ids::{RepeatId, ValueId};
 use crate::pipeline::{Pipeline, Schedule};
-use crate::program::{BatchSplit, Blocks, Output, Phase, Repeat, Scan};
+use crate::program::{BatchSplit, BlockKind, Blocks, Output, Phase, Repeat, Scan};
 use crate::sharding::Pin;
 
 const INDENT: &str = "  ";
@@ -33,7 +33,8 @@ impl<'a> Printer<'a> {
             )];
         }
         let (outer, inner) = (self.frame_indent(id), self.body_indent(id));
-        let frame = self.frame(id).map(|pipeline| self.pipeline(pipeline));
+        let frame = self.frame(id).map(|pipeline| self.pipeline(id, pipeline));
+        let has_head = repeat.kind != BlockKind::Pipeline || frame.is_none();
         let declared = self.declarations(Some(id)).into_iter().map(|line| format!("{inner}{line}"));
         let held = repeat
             .kept_gathered
@@ -41,7 +42,7 @@ impl<'a> Printer<'a> {
             .map(|held| format!("{inner}hold {}", self.materialization(held)));
         frame
             .into_iter()
-            .chain([format!("{outer}{} {{", self.head(repeat))])
+            .chain(has_head.then(|| format!("{outer}{} {{", self.head(repeat))))
             .chain(declared)
             .chain(held)
             .collect()
@@ -50,24 +51,35 @@ impl<'a> Printer<'a> {
     /// `repeat L=40`, `scan T in C`, `scan T reversed`.
     fn head(self, of: &Repeat) -> String {
         match of.scan {
+            None if of.kind == BlockKind::Stage => {
+                format!("stage {}{}", of.name, if of.reversed.is_some() { " reversed" } else { "" })
+            }
             Some(_) if of.reversed.is_some() => format!("scan {} reversed", of.name),
             Some(Scan { dim, chunk: Some(chunk) }) => {
                 format!("scan {} in {}", self.dim_name(dim), self.dim_name(chunk))
             }
             Some(Scan { dim, chunk: None }) => format!("scan {}", self.dim_name(dim)),
+            None if of.kind == BlockKind::Pipeline => format!("pipeline {} reversed", of.name),
             None if of.reversed.is_some() => format!("repeat {} reversed", of.name),
             None => format!("repeat {}={}", of.name, of.count),
         }
     }
 
-    /// The pipeline that is printed around a block; none for a reversed block.
+    /// The pipeline that is printed around a block; none for a reversed block, and for one of
+    /// several in a pipeline.
     fn frame(self, id: RepeatId) -> Option<&'a Pipeline> {
         let repeat = &self.program.repeats[id];
-        repeat.pipeline.as_ref().filter(|_| repeat.reversed.is_none())
+        let is_whole = self.program.whole_pipeline(Some(id)) == Some(id);
+        repeat.pipeline.as_ref().filter(|_| repeat.reversed.is_none() && is_whole)
+    }
+
+    /// The pipeline around a block that has a line of its own inside.
+    fn frame_around(self, id: RepeatId) -> Option<&'a Pipeline> {
+        self.frame(id).filter(|_| self.program.repeats[id].kind != BlockKind::Pipeline)
     }
 
     fn frame_indent(self, id: RepeatId) -> &'static str {
-        if self.frame(id).is_some() { INDENT } else { "" }
+        if self.frame_around(id).is_some() { INDENT } else { "" }
     }
 
     fn body_indent(self, id: RepeatId) -> String {
@@ -75,7 +87,7 @@ impl<'a> Printer<'a> {
     }
 
     /// `pipeline Z, microbatches=8 of B, schedule=1f1b {`.
-    fn pipeline(self, of: &Pipeline) -> String {
+    fn pipeline(self, id: RepeatId, of: &Pipeline) -> String {
         let axis = &self.program.mesh.axes[of.axis].name;
         let schedule = if of.schedule == Schedule::default() {
             String::new()
@@ -84,8 +96,10 @@ impl<'a> Printer<'a> {
         };
         let is_chosen = of.chunks > 1 && of.schedule.fixed_chunks().is_none();
         let chunks = if is_chosen { format!(", chunks={}", of.chunks) } else { String::new() };
-        let counts: Vec<String> = of.stages.layers().iter().map(u64::to_string).collect();
-        let layers = if of.stages.is_spread() {
+        let stages = self.program.layers_of_pipeline(id);
+        let stages = stages.as_ref().unwrap_or(&of.stages);
+        let counts: Vec<String> = stages.layers().iter().map(u64::to_string).collect();
+        let layers = if stages.is_spread() {
             String::new()
         } else {
             format!(", layers=[{}]", counts.join(", "))
@@ -112,7 +126,7 @@ impl<'a> Printer<'a> {
         let offload = offload.as_ref().map(|named| self.named_after("offload ", named));
         let kept = written.or_else(|| self.kept(id)).into_iter().chain(offload);
         let kept = kept.map(|line| format!("{inner}{line}"));
-        let frame = self.frame(id).map(|_| "}".to_owned());
+        let frame = self.frame_around(id).map(|_| "}".to_owned());
         yields.chain(kept).chain([format!("{}}}", self.frame_indent(id))]).chain(frame).collect()
     }
 

@@ -12,7 +12,7 @@ use super::Resolver;
 use super::define::{Operation, Target};
 use crate::Diag;
 use crate::ids::ValueId;
-use crate::program::{BatchSplit, Blocks, OpKind, Repeat};
+use crate::program::{BatchSplit, BlockKind, Blocks, OpKind, Repeat};
 use crate::rearrange::Rearrange;
 
 impl Resolver<'_> {
@@ -42,6 +42,7 @@ impl Resolver<'_> {
             offload: None,
             kept_gathered: Vec::new(),
             within: None,
+            kind: BlockKind::Layers,
             microbatches_of: cut,
             scan: None,
             pipeline: None,

@@ -1,8 +1,11 @@
 //! `pipeline Z, microbatches=8 { repeat L=40 { … } }`: the assignment of layers to stages, and the
 //! dimension that the microbatches split.
 //!
-//! The block encloses one `repeat`: it adds an attribute to that block and no statement. The
-//! reverse of such layers is on the same stages wherever it stands, and is not enclosed again.
+//! Around one `repeat` it adds an attribute to that block and no statement. The reverse of such
+//! layers is on the same stages wherever it stands, and is not enclosed again. Around several
+//! blocks it is a block itself ([`blocks`]).
+
+mod blocks;
 
 use crate::codes::pipeline as codes;
 use shardwise_grammar::ast::{self, Role, SizeExpr, Statement};
@@ -12,8 +15,9 @@ use super::Resolver;
 use crate::Diag;
 use crate::ids::{AxisId, DimId, RepeatId, ValueId};
 use crate::pipeline::{self, Pipeline, Schedule, Stages};
-use crate::program::MapForm;
+use crate::program::{BlockKind, MapForm};
 use crate::suggest::nearest_divisor;
+use blocks::Contents;
 
 /// The limit of stages times chunks.
 const MOST_POSITIONS: u64 = 1 << 20;
@@ -63,23 +67,22 @@ impl Resolver<'_> {
             self.not_opened();
             return;
         }
+        if of.is_reversed {
+            return self.open_reversed(of, span, rest);
+        }
         self.frame = self.frame_of(of, span);
         self.is_framed = true;
-        if !matches!(rest.first().map(|statement| &statement.node),
-            Some(Statement::Repeat(inner)) if inner.count.is_some())
-        {
-            let at = rest.first().map_or(span, |statement| statement.span);
-            self.not_layers(at, span);
+        match blocks::contents(rest) {
+            Contents::Statements => {
+                self.not_layers(rest.first().map_or(span, |statement| statement.span), span);
+            }
+            Contents::Blocks if self.frame.is_some() => self.open_blocks(of, span, rest),
+            _ => {}
         }
     }
 
     fn not_layers(&mut self, at: Span, pipeline: Span) {
-        let diag = Diag::error(
-            codes::FORM,
-            "a pipeline holds one `repeat`, and nothing else",
-            at,
-            "not its layers",
-        );
+        let diag = Diag::error(codes::FORM, "a pipeline holds no layers", at, "not a `repeat`");
         self.error(diag.and(pipeline, "the pipeline").help(
             "write the layers in it, `repeat L=40 { carry x … }`, and other statements outside",
         ));
@@ -214,47 +217,64 @@ impl Resolver<'_> {
 
     /// Opens a block with so many layers: it is the pipeline's, or reverses the block of one.
     pub(super) fn staged(&mut self, id: RepeatId) {
-        if !self.blocks.is_empty() {
-            return;
-        }
-        let (reversed, span) = (self.repeats[id].reversed, self.repeats[id].span);
-        if let Some(forward) = reversed {
+        if let Some(forward) = self.repeats[id].reversed {
             self.repeats[id].pipeline = self.repeats[forward].pipeline.clone();
-        }
-        let Some(frame) = &mut self.frame else { return };
-        let pipeline = frame.span;
-        if reversed.is_some() || frame.holds.is_some() {
-            self.not_layers(span, pipeline);
             return;
         }
-        frame.holds = Some(id);
-        let positions = self.mesh.axes[frame.axis].size.saturating_mul(frame.chunks);
-        let chunks = frame.chunks;
-        let listed = frame.layers.clone();
-        let name = self.mesh.axes[frame.axis].name.clone();
+        let is_layers = self.repeats[id].kind == BlockKind::Layers;
+        if !self.blocks.is_empty() || !is_layers {
+            return;
+        }
+        let Some(frame) = self.frame.take() else { return };
         let (layers, count) = (self.repeats[id].name.clone(), self.repeats[id].count);
-        let stages = positions / chunks;
-        let parts = if chunks == 1 {
+        let span = self.repeats[id].span;
+        let fits = self.fit(&frame, (Some(&layers), count), span).is_some();
+        self.frame = fits.then_some(Frame { holds: Some(id), ..frame });
+    }
+
+    /// Whether so many layers can be placed on the stages; reports it if not.
+    fn fit(
+        &mut self,
+        frame: &Frame,
+        (layers, count): (Option<&str>, u64),
+        span: Span,
+    ) -> Option<()> {
+        let stages = self.mesh.axes[frame.axis].size;
+        let positions = stages.saturating_mul(frame.chunks);
+        let parts = if frame.chunks == 1 {
             format!("{stages} stages")
         } else {
-            format!("{stages} stages of {chunks} chunks")
+            format!("{stages} stages of {} chunks", frame.chunks)
         };
-        if let Some(listed) = listed {
-            self.listed_layers(&listed, &parts, positions, count);
-        } else if count < positions || positions > MOST_POSITIONS {
-            let message = format!("{count} layers cannot be spread over {parts}");
-            let diag = Diag::error(codes::UNEVEN, message, span, "these layers")
-                .and(pipeline, format!("stages along `{name}`"));
-            self.error(diag.help(format!(
-                "every one has a layer at least: write `repeat {layers}={positions}`, or give \
-                `{name}` another size"
-            )));
-            self.frame = None;
+        if let Some(listed) = &frame.layers {
+            return self.listed_layers(listed, &parts, positions, count);
         }
+        if count >= positions && positions <= MOST_POSITIONS {
+            return Some(());
+        }
+        let name = &self.mesh.axes[frame.axis].name;
+        let s = if count == 1 { "" } else { "s" };
+        let message = format!("{count} layer{s} cannot be spread over {parts}");
+        let write = match layers {
+            Some(layers) => format!("write `repeat {layers}={positions}`"),
+            None => format!("write {positions} layers or more in all blocks together"),
+        };
+        let help =
+            format!("every one has a layer at least: {write}, or give `{name}` another size");
+        let diag = Diag::error(codes::UNEVEN, message, span, "these layers")
+            .and(frame.span, format!("stages along `{name}`"));
+        self.error(diag.help(help));
+        None
     }
 
     /// Checks the layers that the program lists for each chunk of each stage.
-    fn listed_layers(&mut self, listed: &Spanned<Vec<u64>>, parts: &str, places: u64, count: u64) {
+    fn listed_layers(
+        &mut self,
+        listed: &Spanned<Vec<u64>>,
+        parts: &str,
+        places: u64,
+        count: u64,
+    ) -> Option<()> {
         let Spanned { node: list, span } = listed;
         let sum = list.iter().try_fold(0_u64, |sum, &next| sum.checked_add(next));
         let message = if list.len() as u64 != places {
@@ -265,52 +285,61 @@ impl Resolver<'_> {
             let sum = sum.map_or_else(|| "too many".to_owned(), |sum| sum.to_string());
             format!("{sum} layers are listed, and the block has {count}")
         } else {
-            return;
+            return Some(());
         };
         let diag = Diag::error(codes::UNEVEN, message, *span, "listed here");
         self.error(diag.help(format!(
             "list {places} numbers that add up to {count}, in the order in which a microbatch \
             passes them; or leave `layers` out"
         )));
-        self.frame = None;
+        None
     }
 
     /// Closes the pipeline's block: the carried values determine the batch.
     pub(super) fn stage(&mut self, id: RepeatId) {
-        let Some(frame) = self.frame.as_ref().filter(|frame| frame.holds == Some(id)) else {
-            return;
-        };
-        let (span, given) = (frame.span, frame.batch);
-        let Frame { axis, microbatches, schedule, chunks, .. } = *frame;
-        let listed = frame.layers.clone();
-        let Some(batch) = given.or_else(|| self.batch_of(id, span)) else { return };
-        if !self.dims[batch].size.is_multiple_of(microbatches) {
-            let (name, size) = (&self.dims[batch].name, self.dims[batch].size);
-            let message = format!("{microbatches} microbatches do not divide `{name}` = {size}");
-            let near = nearest_divisor(size, microbatches);
-            let diag = Diag::error(codes::BATCH, message, span, "cut here")
-                .and(self.dims[batch].span, "this size");
-            self.error(
-                diag.help(format!("write `microbatches={near}`, or give `{name}` another size")),
-            );
+        if self.repeats[id].kind == BlockKind::Pipeline {
+            self.is_framed = false;
+            if let Some(frame) = self.frame.take() {
+                self.stage_blocks(id, &frame);
+            }
             return;
         }
-        let (stages, count) = (self.mesh.axes[axis].size, self.repeats[id].count);
-        let stages = match listed {
-            Some(listed) => Stages::new(schedule, stages, listed.node),
+        let Some(frame) = self.frame.take_if(|frame| frame.holds == Some(id)) else { return };
+        let count = self.repeats[id].count;
+        let batch = frame.batch.or_else(|| self.batch_of(&[id], frame.span));
+        self.repeats[id].pipeline = batch.and_then(|batch| self.pipeline_of(&frame, batch, count));
+        self.frame = Some(frame);
+    }
+
+    /// A pipeline of so many layers that splits `batch`, if the microbatches divide it.
+    fn pipeline_of(&mut self, frame: &Frame, batch: DimId, count: u64) -> Option<Pipeline> {
+        let &Frame { axis, microbatches, schedule, chunks, span, .. } = frame;
+        let (name, size) = (&self.dims[batch].name, self.dims[batch].size);
+        if !size.is_multiple_of(microbatches) {
+            let message = format!("{microbatches} microbatches do not divide `{name}` = {size}");
+            let near = nearest_divisor(size, microbatches);
+            let help = format!("write `microbatches={near}`, or give `{name}` another size");
+            let diag = Diag::error(codes::BATCH, message, span, "cut here")
+                .and(self.dims[batch].span, "this size");
+            self.error(diag.help(help));
+            return None;
+        }
+        let stages = self.mesh.axes[axis].size;
+        let stages = match &frame.layers {
+            Some(listed) => Stages::new(schedule, stages, listed.node.clone()),
             None => Stages::spread(schedule, stages, chunks, count),
         };
-        self.repeats[id].pipeline =
-            Some(Pipeline { axis, microbatches, batch, schedule, chunks, stages, span });
+        Some(Pipeline { axis, microbatches, batch, schedule, chunks, stages, span })
     }
 
     /// The dimension that all carried values have and no param; an error if that is none or
     /// several.
-    fn batch_of(&mut self, id: RepeatId, span: Span) -> Option<DimId> {
+    fn batch_of(&mut self, blocks: &[RepeatId], span: Span) -> Option<DimId> {
         let carried: Vec<ValueId> = self
             .ops
             .iter()
-            .filter(|op| op.repeat == Some(id) && op.is(&MapForm::LoopCarried))
+            .filter(|op| op.is(&MapForm::LoopCarried))
+            .filter(|op| op.repeat.is_some_and(|block| blocks.contains(&block)))
             .map(|op| op.result)
             .collect();
         let params: Vec<DimId> = self
@@ -362,18 +391,5 @@ impl Resolver<'_> {
             (self.is_framed, self.frame) = (false, None);
         }
         closes
-    }
-
-    /// Reports a statement that is in a pipeline, and not in its layers.
-    pub(super) fn outside_layers(&mut self, span: Span) -> bool {
-        let open = self
-            .frame
-            .as_ref()
-            .filter(|frame| self.inside().is_none() && frame.holds.is_some())
-            .map(|frame| frame.span);
-        if let Some(pipeline) = open {
-            self.not_layers(span, pipeline);
-        }
-        open.is_some()
     }
 }

@@ -12,6 +12,8 @@
 mod faults;
 mod names;
 
+pub(super) use names::drop_unread;
+
 use crate::codes::repeat as codes;
 use indexmap::{IndexMap, IndexSet};
 use shardwise_grammar::ast::{self, Definition, ExprKind, Role, Statement, TensorDecl};
@@ -22,8 +24,18 @@ use super::define::Target;
 use crate::Diag;
 use crate::blocks::MOST_NESTED;
 use crate::ids::{RepeatId, ValueId};
-use crate::program::{Blocks, MapForm, Mode, Operand, Output, Repeat, Scan, Value};
+use crate::program::{BlockKind, Blocks, MapForm, Mode, Operand, Output, Repeat, Scan, Value};
 use crate::sharding::Pin;
+
+/// What is known of a block as it is opened.
+pub(super) struct Opening<'n> {
+    pub(super) name: &'n Name,
+    pub(super) count: u64,
+    /// The earlier block that it reverses.
+    pub(super) reversed: Option<RepeatId>,
+    pub(super) scan: Option<Scan>,
+    pub(super) kind: BlockKind,
+}
 
 /// A block that is open.
 pub(super) struct Block {
@@ -84,17 +96,19 @@ impl Resolver<'_> {
     /// Opens a block; `rest` begins with its statements.
     pub(super) fn open(&mut self, of: &ast::Repeat, span: Span, rest: &[Spanned<Statement>]) {
         let Some((count, reversed)) = self.layers(of) else { return self.not_opened() };
-        self.open_block((&of.name, count, reversed), None, span, rest);
+        let opening =
+            Opening { name: &of.name, count, reversed, scan: None, kind: BlockKind::Layers };
+        self.open_block(opening, span, rest);
     }
 
-    /// Opens a block of this name, trip count, and earlier block that it reverses.
+    /// Opens a block.
     pub(super) fn open_block(
         &mut self,
-        (name, count, reversed): (&Name, u64, Option<RepeatId>),
-        scan: Option<Scan>,
+        opening: Opening<'_>,
         span: Span,
         rest: &[Spanned<Statement>],
     ) {
+        let Opening { name, count, reversed, scan, kind } = opening;
         if let Some(outer) = self.blocks.get(MOST_NESTED - 1) {
             let message = format!("blocks nest more than {MOST_NESTED} deep");
             let diag = Diag::error(codes::NESTED, message, span, "opened here");
@@ -105,13 +119,14 @@ impl Resolver<'_> {
         self.take_ends();
         let carried = self.carried_in(own_statements(rest));
         let id = self.repeats.push(Repeat {
-            name: self.block_name(name, (reversed, scan.is_some())),
+            name: self.block_name(name, (reversed, scan.is_some(), kind)),
             count,
             reversed,
             checkpoint: None,
             offload: None,
             kept_gathered: Vec::new(),
             within: self.inside(),
+            kind,
             microbatches_of: None,
             scan,
             pipeline: None,
@@ -139,8 +154,9 @@ impl Resolver<'_> {
             let given = self.given_sizes.iter().find(|given| given.name == of.name.node);
             return Some((given.map_or(written, |given| given.size), None));
         }
-        let found =
-            self.forward_here(&of.name.node, false).map(|id| (self.repeats[id].count, Some(id)));
+        let found = self
+            .forward_here(&of.name.node, false, BlockKind::Layers)
+            .map(|id| (self.repeats[id].count, Some(id)));
         if found.is_none() {
             let message = format!("no earlier `repeat {}=…` has layers to reverse", of.name.node);
             let diag = Diag::error(codes::NO_BLOCK, message, of.name.span, "not repeated before");
@@ -155,12 +171,20 @@ impl Resolver<'_> {
 
     /// The forward block of a name among those that are directly in the current layers: a scan, or
     /// a block of layers.
-    pub(super) fn forward_here(&self, name: &str, is_scan: bool) -> Option<RepeatId> {
+    pub(super) fn forward_here(
+        &self,
+        name: &str,
+        is_scan: bool,
+        kind: BlockKind,
+    ) -> Option<RepeatId> {
         let around = self.repeats.layers_at(self.block_of_layers());
         let is_here = |repeat: &Repeat| self.repeats.layers_at(repeat.within) == around;
         let mut blocks = self.repeats.iter_enumerated().rev();
         let is_it = |repeat: &Repeat| {
-            repeat.name == name && repeat.reversed.is_none() && repeat.scan.is_some() == is_scan
+            repeat.name == name
+                && repeat.kind == kind
+                && repeat.reversed.is_none()
+                && repeat.scan.is_some() == is_scan
         };
         blocks.find(|(_, repeat)| is_it(repeat) && is_here(repeat)).map(|(id, _)| id)
     }
@@ -170,12 +194,12 @@ impl Resolver<'_> {
     fn block_name(
         &self,
         Name { node: name, .. }: &Name,
-        (reversed, is_scan): (Option<RepeatId>, bool),
+        (reversed, is_scan, kind): (Option<RepeatId>, bool, BlockKind),
     ) -> String {
         let numbered = (2..=self.repeats.len() + 1).map(|number| format!("{name}.{number}"));
         let mut names = std::iter::once(name.clone()).chain(numbered);
-        let free =
-            names.find(|name| reversed.is_some() || self.forward_here(name, is_scan).is_none());
+        let free = names
+            .find(|name| reversed.is_some() || self.forward_here(name, is_scan, kind).is_none());
         free.unwrap_or_else(|| name.clone())
     }
 
@@ -407,8 +431,12 @@ impl Resolver<'_> {
         self.unfinished(&yielded);
         self.is_empty(id);
         self.stage(id);
+        let left = self.names_after(id);
         self.blocks.pop();
         self.ends.pop();
+        for (name, value) in left {
+            self.ended(name, value);
+        }
         for (name, latest) in ends {
             self.ended(name, latest);
         }
@@ -445,7 +473,8 @@ fn own_statements(rest: &[Spanned<Statement>]) -> impl Iterator<Item = &Statemen
             Statement::Repeat(_)
             | Statement::Scan(_)
             | Statement::Microbatches(_)
-            | Statement::Pipeline(_) => depth += 1,
+            | Statement::Pipeline(_)
+            | Statement::Stage(_) => depth += 1,
             Statement::Close => depth = depth.checked_sub(1)?,
             _ => {}
         }

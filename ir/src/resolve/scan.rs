@@ -27,23 +27,28 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use super::define::{Operation, Target};
+use super::repeat::Opening;
 use crate::Diag;
 use crate::codes::{names, repeat as codes};
 use crate::ids::{DimId, ValueId};
-use crate::program::{Blocks, Mode, Op, OpKind, Operand, Scan};
+use crate::program::{BlockKind, Blocks, Mode, Op, OpKind, Operand, Scan};
 use crate::rearrange::Rearrange;
 
 impl Resolver<'_> {
     /// Opens a scan; `rest` begins with its statements.
     pub(super) fn open_scan(&mut self, of: &ast::Scan, span: Span, rest: &[Spanned<Statement>]) {
         if of.is_reversed {
-            let found = self.forward_here(&of.dim.node, true);
+            let found = self.forward_here(&of.dim.node, true, BlockKind::Layers);
             let Some(id) = found else { return self.nothing_to_reverse(&of.dim) };
             let (count, scan) = (self.repeats[id].count, self.repeats[id].scan);
-            return self.open_block((&of.dim, count, Some(id)), scan, span, rest);
+            let (name, reversed) = (&of.dim, Some(id));
+            let opening = Opening { name, count, reversed, scan, kind: BlockKind::Layers };
+            return self.open_block(opening, span, rest);
         }
         let Some((count, scan)) = self.steps(of) else { return self.not_opened() };
-        self.open_block((&of.dim, count, None), Some(scan), span, rest);
+        let (name, scan) = (&of.dim, Some(scan));
+        let opening = Opening { name, count, reversed: None, scan, kind: BlockKind::Layers };
+        self.open_block(opening, span, rest);
     }
 
     fn nothing_to_reverse(&mut self, name: &Name) {

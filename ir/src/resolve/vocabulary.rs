@@ -1,7 +1,7 @@
 //! The words of the language, kind by kind, as the tables have them that the resolver reads. The
 //! reference has a table for each kind; a test compares the two, so that no page lacks a word.
 
-use shardwise_grammar::keywords::KEYWORDS;
+use shardwise_grammar::keywords::{KEYWORDS, RESERVED};
 use strum::VariantArray;
 
 use super::{asserts, attention, convolution, opaque, optimizer, pipeline, structure};
@@ -64,4 +64,13 @@ pub fn vocabulary() -> Vec<Vocabulary> {
         ("What assert limits", asserts::TIMES.into_iter().chain(["memory"]).collect()),
     ];
     kinds.into_iter().map(|(kind, words)| Vocabulary { kind, words }).collect()
+}
+
+/// The other meaning of a name.
+pub(super) fn reserved(name: &str) -> Option<&'static str> {
+    match name {
+        "inf" => Some("a number"),
+        _ if RESERVED.contains(&name) => Some("a keyword"),
+        _ => CollectiveKind::find(name).map(|_| "a collective"),
+    }
 }

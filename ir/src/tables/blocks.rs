@@ -26,6 +26,19 @@ use crate::plan::Materialization;
 use crate::program::Program;
 use crate::stages::{Schedule, Stages};
 
+/// What a block of layers is in a pipeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlockKind {
+    /// `repeat`, `scan`, `microbatches`: it may be in a pipeline, or be all of it.
+    #[default]
+    Layers,
+    /// `stage head`: statements that run once for each microbatch, on the stage of the layers next
+    /// to them. It has one layer.
+    Stage,
+    /// `pipeline Z`: a pipeline of several blocks. It has one layer, and the blocks in it.
+    Pipeline,
+}
+
 /// A block whose operations run once per layer, or once per microbatch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeat {
@@ -44,11 +57,15 @@ pub struct Repeat {
     pub kept_gathered: Vec<Materialization>,
     /// The block directly around it, if any.
     pub within: Option<RepeatId>,
+    /// What it is in a pipeline.
+    pub kind: BlockKind,
     /// The dimension that its microbatches split; `None`: a block of layers.
     pub microbatches_of: Option<BatchSplit>,
     /// What its steps read chunk by chunk; `None`: no scan.
     pub scan: Option<Scan>,
-    /// The pipeline of its layers; that of the reversed block is the same.
+    /// The pipeline of its layers; that of the reversed block is the same. In a pipeline of several
+    /// blocks each has one with its own layers at each position, and the block around them one
+    /// whose statements run once on each stage.
     pub pipeline: Option<Pipeline>,
     /// Its opening line.
     pub span: Span,

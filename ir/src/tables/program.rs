@@ -12,7 +12,7 @@ pub use shardwise_grammar::ast::{Keeps, Phase, Until, Weights};
 use shardwise_grammar::span::Span;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
-pub use crate::blocks::{BatchSplit, Blocks, Repeat, Scan};
+pub use crate::blocks::{BatchSplit, BlockKind, Blocks, Repeat, Scan};
 use crate::dtype::DType;
 pub use crate::functions::{
     Along, CollectiveKind, Digest, Fill, Linearity, MapFn, MapForm, Opaque, ReduceFn,

@@ -110,6 +110,15 @@ pub struct TripCount {
     pub including_bubble: u64,
 }
 
+/// What a block of a pipeline has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// So many layers, in their order.
+    Layers(u64),
+    /// Statements beside the layers before it, or, where there are none, beside those after it.
+    Beside,
+}
+
 /// The layers of each position and stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stages {
@@ -119,8 +128,13 @@ pub struct Stages {
     /// Layers of a device, by stage.
     held: Vec<u64>,
     most: u64,
-    /// The only stage that is looked at.
-    only: Option<u64>,
+    /// At how many positions of the device that has the most a microbatch arrives from another
+    /// stage for these layers, and at how many in all.
+    received: (u64, u64),
+    /// Whether other blocks are on the stages as well, so that no device need have the most of all.
+    is_part: bool,
+    /// The stage whose memory is that of the plan; `None`: that of whichever needs the most.
+    charged: Option<u64>,
 }
 
 impl Stages {
@@ -135,18 +149,107 @@ impl Stages {
             }
         }
         let most = held.iter().copied().max().unwrap_or(0);
-        Self { schedule, layers, held, most, only: None }
+        let positions = layers.len() as u64;
+        let received = (positions / stages.max(1), positions);
+        Self { schedule, layers, held, most, received, is_part: false, charged: None }
     }
 
-    /// The same, with numbers of devices that are those of one stage.
+    /// The parts of these layers that blocks one after another have, each with so many; and where
+    /// a block is beside the layers ([`Run::Beside`]), one at their position.
+    pub fn split(&self, blocks: &[Run]) -> Vec<Self> {
+        let ends: Vec<u64> = self
+            .layers
+            .iter()
+            .scan(0, |end, count| {
+                *end += count;
+                Some(*end)
+            })
+            .collect();
+        let position_of = |layer: u64| ends.iter().position(|&end| layer < end).unwrap_or(0);
+        let mut before = 0_u64;
+        let mut split = Vec::new();
+        for &block in blocks {
+            let mut layers = vec![0; self.layers.len()];
+            let first = before;
+            match block {
+                Run::Beside => layers[position_of(before.saturating_sub(1))] = 1,
+                Run::Layers(count) => {
+                    before += count;
+                    let mut begin = 0;
+                    for (own, &end) in layers.iter_mut().zip(&ends) {
+                        *own = end.min(before).saturating_sub(first.max(begin));
+                        begin = end;
+                    }
+                }
+            }
+            let mut own = Self::new(self.schedule, self.held.len() as u64, layers);
+            own.received = self.received_by(block, first..before, &ends);
+            own.is_part = true;
+            split.push(own);
+        }
+        split
+    }
+
+    /// At how many positions the first layer is one of `layers`: on the stage that has the most of
+    /// such, and in all.
+    fn received_by(&self, block: Run, layers: std::ops::Range<u64>, ends: &[u64]) -> (u64, u64) {
+        if block == Run::Beside {
+            return (0, 0);
+        }
+        let mut by_stage = vec![0; self.held.len()];
+        let begins = std::iter::once(&0).chain(ends);
+        for (position, _) in
+            (0..).zip(begins.zip(ends)).filter(|(_, (begin, _))| layers.contains(begin))
+        {
+            by_stage[self.stage_at(position) as usize] += 1;
+        }
+        (by_stage.iter().copied().max().unwrap_or(0), by_stage.iter().sum())
+    }
+
+    /// The positions of all blocks together.
+    pub fn sum<'s>(blocks: impl Iterator<Item = &'s Self>) -> Option<Self> {
+        let sum = |left: Self, right: &Self| {
+            let both = left.layers.iter().zip(&right.layers).map(|(left, right)| left + right);
+            let stages = left.held.len() as u64;
+            Self::new(left.schedule, stages, both.collect())
+        };
+        let mut blocks = blocks;
+        let first = blocks.next()?.clone();
+        Some(blocks.fold(first, sum))
+    }
+
+    /// How often a device of the busiest stage receives a microbatch for these layers.
+    pub fn receives(&self, microbatches: u64) -> TripCount {
+        let (most, all) = self.received;
+        let chunks = self.layers.len() as u64 / (self.held.len() as u64).max(1);
+        let done = most.saturating_mul(microbatches);
+        let average = self.on_average(all.saturating_mul(microbatches));
+        let own = if self.is_part { average } else { done };
+        let idle = (all - most).div_ceil(chunks.max(1)) * self.schedule.bubble_thirds();
+        TripCount { per_device: own, including_bubble: done.saturating_add(idle.div_ceil(3)) }
+    }
+
+    /// The same, with the memory of one stage.
     #[must_use]
-    pub fn only(self, stage: u64) -> Self {
-        Self { most: self.held[stage as usize], only: Some(stage), ..self }
+    pub fn charged_as(self, stage: Option<u64>) -> Self {
+        Self { charged: stage, ..self }
     }
 
-    /// The stages whose devices are looked at: all, or one.
-    pub fn looked_at(&self) -> std::ops::Range<u64> {
-        self.only.map_or(0..self.held.len() as u64, |stage| stage..stage + 1)
+    /// The stages whose memory may be that of the plan: all, or one.
+    pub fn charged(&self) -> std::ops::Range<u64> {
+        self.charged.map_or(0..self.held.len() as u64, |stage| stage..stage + 1)
+    }
+
+    /// The layers of these that have the most.
+    pub fn most_charged(&self) -> u64 {
+        self.charged().map(|stage| self.held[stage as usize]).max().unwrap_or(0)
+    }
+
+    /// How often each device of the pipeline runs something that the layers do so often together,
+    /// on average, but once at least: with other blocks on the stages, what is more on one device
+    /// may be less of another block. So no device that is the busiest runs less of all.
+    fn on_average(&self, everywhere: u64) -> u64 {
+        (everywhere / (self.held.len() as u64).max(1)).max(1)
     }
 
     /// So many layers spread over the positions: equally many, or one less at both ends.
@@ -198,7 +301,24 @@ impl Stages {
         let all: u64 = self.layers.iter().sum();
         let elsewhere = all.saturating_sub(self.most).saturating_mul(inner);
         let idle = elsewhere.div_ceil(chunks.max(1)) * self.schedule.bubble_thirds();
-        TripCount { per_device: done, including_bubble: done.saturating_add(idle.div_ceil(3)) }
+        let both = if self.schedule.is_bidirectional() { 2 } else { 1 };
+        let everywhere = self.held.iter().sum::<u64>().saturating_mul(microbatches);
+        let average = self.on_average(everywhere.saturating_mul(inner) / both);
+        let own = if self.is_part { average } else { done };
+        TripCount { per_device: own, including_bubble: done.saturating_add(idle.div_ceil(3)) }
+    }
+
+    /// How often a device runs something once for each of its layers.
+    pub fn once_count(&self, inner: u64) -> TripCount {
+        let most = self.most.saturating_mul(inner);
+        let all = self.held.iter().sum::<u64>().saturating_mul(inner);
+        let own = if self.is_part { self.on_average(all) } else { most };
+        TripCount { per_device: own, including_bubble: most }
+    }
+
+    /// The schedule, which decides the stage of a position.
+    pub fn schedule(&self) -> Schedule {
+        self.schedule
     }
 
     /// Whether stages or chunks differ in their number of layers.
@@ -233,6 +353,39 @@ impl Stages {
         let layers = (0..chunks).flat_map(|chunk| (0..stages).map(move |stage| (chunk, stage)));
         let layers = layers.map(|(chunk, stage)| few(at(chunk, stage))).collect();
         Self::new(self.schedule, stages, layers)
+    }
+}
+
+impl Stages {
+    /// One layer on each of so many stages, of the first chunk.
+    #[must_use]
+    pub fn once(&self, stages: u64) -> Self {
+        let chunks = self.layers.len() / self.held.len().max(1);
+        let positions = 0..stages * chunks as u64;
+        let layers = positions.map(|position| u64::from(position < stages));
+        Self::new(self.schedule, stages, layers.collect())
+    }
+
+    /// The blocks of a pipeline with fewer stages, the first and the last among them, and at most
+    /// `most` layers of each at a position. A block whose stages are left out has a layer beside
+    /// the block before it.
+    pub fn sampled(blocks: &[&Self], stages: u64, most: u64) -> Vec<Self> {
+        let mut last = 0;
+        let sampled = blocks.iter().map(|block| {
+            let all = block.held.len() as u64;
+            let chunks = block.layers.len() as u64 / all.max(1);
+            let from = |stage: u64| stage * (all - 1) / (stages - 1).max(1);
+            let at = |position: u64| (position / stages) * all + from(position % stages);
+            let mut layers: Vec<u64> = (0..chunks * stages)
+                .map(|position| block.layers[at(position) as usize].min(most))
+                .collect();
+            match layers.iter().rposition(|&count| count > 0) {
+                Some(position) => last = position,
+                None => layers[last] = 1,
+            }
+            Self::new(block.schedule, stages, layers)
+        });
+        sampled.collect()
     }
 }
 

@@ -24,6 +24,7 @@
 //! retains are live until the last gradient.
 
 mod live_at;
+mod of_stages;
 mod on_host;
 mod sweep;
 
@@ -40,11 +41,11 @@ use shardwise_ir::unroll::is_loop_exit;
 
 use crate::cost::{held, pipeline_stages};
 use crate::fusion::is_element_wise;
-use crate::layouts::composite::ExpandedPlan;
 use crate::layouts::local_shape;
 use crate::training::frameworks::Frameworks;
 
 pub use live_at::{Live, live_at, live_ranges};
+pub use of_stages::{charge_heaviest, memory, memory_as_charged};
 use sweep::{LiveRange, PerLayer};
 
 /// Bytes of one device.
@@ -426,9 +427,8 @@ impl OpenRange {
     }
 }
 
-/// The memory of a plan.
-pub fn memory(plan: &ExpandedPlan<'_>) -> Memory {
-    let (resident_bytes, ranges) = lives(plan, plan.dataflow());
+fn of(plan: &Plan, dataflow: &Dataflow<usize>) -> Memory {
+    let (resident_bytes, ranges) = lives(plan, dataflow);
     let (peak_step, live, _) = ranges.peak();
     let host_bytes = on_host::bytes(plan);
     Memory { resident_bytes, peak_bytes: resident_bytes + live, peak_step, host_bytes }

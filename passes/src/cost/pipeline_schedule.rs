@@ -36,38 +36,76 @@ pub struct PipelineShape {
     pub trains: bool,
 }
 
-/// Seconds of one microbatch in the chunk that has the most layers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StageTimes {
+/// Seconds of one microbatch in a chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PassTimes {
     /// Forward.
     pub forward_s: f64,
     /// Backward.
     pub backward_s: f64,
     /// The part of `backward_s` that only gradients of weights take.
     pub weights_s: f64,
-    /// The send to the neighbour, forward.
-    pub hop_s: f64,
-    /// The send to the neighbour, backward.
-    pub hop_back_s: f64,
-    /// The share of these that the chunk at each position takes; empty where all have equally many
-    /// layers.
-    pub shares: Vec<f64>,
 }
 
-impl StageTimes {
-    fn share(&self, position: u64) -> f64 {
-        self.shares.get(position as usize).copied().unwrap_or(1.0)
-    }
-
+impl PassTimes {
     /// The seconds of a task.
-    fn task_s(&self, position: u64, pass: Pass) -> f64 {
-        let seconds = match pass {
+    fn task_s(&self, pass: Pass) -> f64 {
+        match pass {
             Pass::Forward => self.forward_s,
             Pass::Backward => self.backward_s,
             Pass::InputGradients => self.backward_s - self.weights_s,
             Pass::WeightGradients => self.weights_s,
-        };
-        seconds * self.share(position)
+        }
+    }
+
+    /// These, so many times.
+    #[must_use]
+    pub fn times(self, count: f64) -> Self {
+        Self {
+            forward_s: count * self.forward_s,
+            backward_s: count * self.backward_s,
+            weights_s: count * self.weights_s,
+        }
+    }
+
+    /// Both, one after the other.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            forward_s: self.forward_s + other.forward_s,
+            backward_s: self.backward_s + other.backward_s,
+            weights_s: self.weights_s + other.weights_s,
+        }
+    }
+
+    /// The seconds in which a stage computes; gradients only where it trains.
+    pub fn busy_s(&self, trains: bool) -> f64 {
+        self.forward_s + if trains { self.backward_s } else { 0.0 }
+    }
+}
+
+/// Seconds of one microbatch in the chunks of a pipeline.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StageTimes {
+    /// Those of the chunk that takes the longest.
+    pub longest: PassTimes,
+    /// Those of the chunk at each position; empty where all take equally long.
+    pub own: Vec<PassTimes>,
+    /// The send to the neighbour, forward.
+    pub hop_s: f64,
+    /// The send to the neighbour, backward.
+    pub hop_back_s: f64,
+}
+
+impl StageTimes {
+    /// Those of the chunk at a position.
+    pub fn at(&self, position: u64) -> PassTimes {
+        self.own.get(position as usize).copied().unwrap_or(self.longest)
+    }
+
+    /// The seconds of a task.
+    fn task_s(&self, position: u64, pass: Pass) -> f64 {
+        self.at(position).task_s(pass)
     }
 }
 
@@ -78,18 +116,17 @@ impl PipelineShape {
     pub fn bubble(&self, times: &StageTimes) -> f64 {
         let idle = self.stages as f64 - 1.0;
         let pieces = self.chunks as f64 * self.microbatches as f64;
-        if !self.schedule.delays_weights() && times.shares.is_empty() {
+        if !self.schedule.delays_weights() && times.own.is_empty() {
             return idle / (pieces + idle);
         }
         let alone = StageTimes { hop_s: 0.0, hop_back_s: 0.0, ..times.clone() };
         let makespan_s = self.makespan_s(&alone);
-        let path_s = alone.forward_s + if self.trains { alone.backward_s } else { 0.0 };
-        let positions = self.stages.saturating_mul(self.chunks);
-        let shares = match times.shares[..] {
-            [] => positions as f64,
-            _ => times.shares.iter().sum::<f64>(),
+        let positions = 0..self.stages.saturating_mul(self.chunks);
+        let path_s = match times.own[..] {
+            [] => positions.end as f64 * alone.longest.busy_s(self.trains),
+            _ => positions.map(|position| alone.at(position).busy_s(self.trains)).sum(),
         };
-        let busy_s = self.microbatches as f64 * shares * path_s;
+        let busy_s = self.microbatches as f64 * path_s;
         if makespan_s > 0.0 { 1.0 - busy_s / (self.stages as f64 * makespan_s) } else { 0.0 }
     }
 
@@ -126,7 +163,8 @@ impl PipelineShape {
     fn in_turn_s(&self, times: &StageTimes) -> f64 {
         let idle = (self.stages as f64 - 1.0) * self.schedule.bubble_thirds() as f64 / 3.0;
         let turns = self.chunks as f64 * self.microbatches as f64 + idle;
-        turns * (times.forward_s + times.backward_s) + idle * (times.hop_s + times.hop_back_s)
+        turns * (times.longest.forward_s + times.longest.backward_s)
+            + idle * (times.hop_s + times.hop_back_s)
     }
 }
 

@@ -8,11 +8,14 @@
 
 use indexmap::IndexSet;
 use shardwise_ir::ids::{RepeatId, ValueId};
+use shardwise_ir::pipeline::Stages;
 use shardwise_ir::plan::{Plan, Step, StepKind};
-use shardwise_ir::program::{Blocks, Program};
+use shardwise_ir::program::{BlockKind, Blocks, Program, Value};
+use shardwise_ir::sharding::Sharding;
 
-use crate::cost::pipeline_schedule::{PipelineShape, StageTimes};
+use crate::cost::pipeline_schedule::{PassTimes, PipelineShape, StageTimes};
 use crate::cost::report::StepCost;
+use crate::layouts::local_shape;
 
 /// The block that iterates over the layers of `block` in reverse.
 pub fn reverse(program: &Program, block: RepeatId) -> Option<RepeatId> {
@@ -32,7 +35,9 @@ pub fn shape(program: &Program, block: RepeatId) -> Option<PipelineShape> {
         microbatches: pipeline.microbatches,
         chunks: pipeline.chunks,
         schedule: pipeline.schedule,
-        trains: reverse(program, forward).is_some(),
+        trains: program
+            .whole_pipeline(Some(forward))
+            .is_some_and(|whole| reverse(program, whole).is_some()),
     })
 }
 
@@ -43,12 +48,12 @@ pub(crate) fn in_flight_copies(program: &Program, value: ValueId) -> f64 {
     let waiting =
         block.filter(|_| program.has_batch(block, value)).and_then(|block| shape(program, block));
     let (Some(shape), Some(pipeline)) = (waiting, program.pipeline(block)) else {
-        return program.layers_per_device(block) as f64;
+        return program.layers_in_memory(block) as f64;
     };
     let stages = &pipeline.stages;
     let copies = |stage: u64| stages.held()[stage as usize] as f64 * shape.in_flight(stage);
     let inner = program.layers_per_staged(block) as f64;
-    inner * stages.looked_at().map(copies).fold(0.0, f64::max)
+    inner * stages.charged().map(copies).fold(0.0, f64::max)
 }
 
 /// The number of copies of a block's value on a device where all are kept: declared values and
@@ -59,7 +64,86 @@ pub fn all_copies(program: &Program, value: ValueId) -> f64 {
         .pipeline(block)
         .filter(|_| program.has_batch(block, value))
         .map_or(1, |pipeline| pipeline.microbatches);
-    program.layers_per_device(block) as f64 * parts as f64
+    program.layers_in_memory(block) as f64 * parts as f64
+}
+
+/// Sets the stage whose memory is that of all plans of a program, where a pipeline has several
+/// blocks: the one that would have the most if nothing were sharded, so that what a search demands
+/// is that of devices which do need it.
+pub fn charge_by_estimate(program: &mut Program) {
+    for whole in of_several(program) {
+        let weight = |stage: u64| estimated_bytes(program, whole, stage);
+        let stages = 0..program.stages(Some(whole));
+        let heaviest = stages.max_by(|&a, &b| weight(a).total_cmp(&weight(b)).then(b.cmp(&a)));
+        charge(program, whole, heaviest);
+    }
+}
+
+/// The pipelines of several blocks.
+fn of_several(program: &Program) -> Vec<RepeatId> {
+    let is_it = |block: &RepeatId| {
+        let repeat = &program.repeats[*block];
+        repeat.kind == BlockKind::Pipeline && repeat.reversed.is_none()
+    };
+    program.repeats.indices().filter(is_it).collect()
+}
+
+/// Sets the stage whose memory counts, in both directions.
+fn charge(program: &mut Program, whole: RepeatId, stage: Option<u64>) {
+    let blocks: Vec<RepeatId> = program
+        .repeats
+        .indices()
+        .filter(|&block| program.repeats.iterates_over(Some(block), whole))
+        .collect();
+    for block in blocks {
+        if let Some(pipeline) = &mut program.repeats[block].pipeline {
+            pipeline.stages = pipeline.stages.clone().charged_as(stage);
+        }
+    }
+}
+
+/// The bytes of a stage's parameters, and of what it computes going forward for its microbatches in
+/// flight, if nothing is sharded.
+fn estimated_bytes(program: &Program, whole: RepeatId, stage: u64) -> f64 {
+    let Some(shape) = shape(program, whole) else { return 0.0 };
+    let in_flight = shape.in_flight(stage);
+    let values = program.values.iter_enumerated();
+    let inside = values.filter(|(_, value)| program.repeats.is_inside(value.repeat, whole));
+    let bytes = |(id, value): (ValueId, &Value)| {
+        let held = program
+            .pipeline(value.repeat)
+            .map_or(0, |pipeline| pipeline.stages.held()[stage as usize]);
+        let copies = (held * program.layers_per_staged(value.repeat)) as f64;
+        let times = if program.has_batch(value.repeat, id) { in_flight } else { 1.0 };
+        let whole = Sharding::replicated(value.dims.len());
+        copies * times * local_shape::local_bytes(program, id, &whole)
+    };
+    inside.map(bytes).sum()
+}
+
+/// For a program with a pipeline of several blocks, the same with the memory of each stage, in
+/// turn; stages that have the same layers as one before them and as few microbatches are left out.
+pub fn charged_by_stage(program: &Program) -> Vec<Program> {
+    let Some(&whole) = of_several(program).first() else { return Vec::new() };
+    let Some(shape) = shape(program, whole) else { return Vec::new() };
+    let held = |stage: u64| -> Vec<u64> {
+        let blocks = program.blocks_of_pipeline(whole).into_iter();
+        let stages = blocks.filter_map(|block| program.pipeline(Some(block)));
+        stages.map(|pipeline| pipeline.stages.held()[stage as usize]).collect()
+    };
+    let is_less = |stage: u64| {
+        let mut before = 0..stage;
+        before.any(|other| {
+            held(other) == held(stage) && shape.in_flight(other) >= shape.in_flight(stage)
+        })
+    };
+    let distinct = (0..shape.stages).filter(|&stage| !is_less(stage));
+    let charged = |stage: u64| {
+        let mut program = program.clone();
+        charge(&mut program, whole, Some(stage));
+        program
+    };
+    distinct.map(charged).collect()
 }
 
 /// Whether a step runs for each microbatch of its block.
@@ -82,10 +166,12 @@ pub(crate) fn is_staged(program: &Program, step: &Step) -> bool {
 /// A pipeline of a plan, with its times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Staged {
-    /// Its forward block.
+    /// Its forward block; that around all of them, where it has several.
     pub block: RepeatId,
     /// Its stages.
     pub shape: PipelineShape,
+    /// The layers at each position.
+    pub layers: Stages,
     /// Seconds of a microbatch in a chunk.
     pub times: StageTimes,
     /// The makespan, seconds.
@@ -100,17 +186,56 @@ pub fn pipelines(
     layer_s: impl Fn(RepeatId, &[StepCost]) -> f64,
 ) -> Vec<Staged> {
     let program = &plan.program;
-    let staged = |block: RepeatId| {
-        let is_forward = program.repeats[block].reversed.is_none();
-        let is_its = is_forward && program.repeats[block].pipeline.is_some();
-        let shape = shape(program, block).filter(|_| is_its)?;
+    let is_whole = |block: &RepeatId| {
+        program.repeats[*block].reversed.is_none()
+            && program.whole_pipeline(Some(*block)) == Some(*block)
+    };
+    let staged = |whole: RepeatId| {
+        let shape = shape(program, whole)?;
+        let layers = program.layers_of_pipeline(whole)?;
+        let blocks = program.blocks_of_pipeline(whole);
+        let timed = |&block: &RepeatId| BlockTimes::of(plan, costs, block, &layer_s);
+        let timed: Vec<BlockTimes> = blocks.iter().filter_map(timed).collect();
+        let times = match &timed[..] {
+            [only] if !layers.is_uneven() => StageTimes {
+                longest: only.longest,
+                own: Vec::new(),
+                hop_s: only.hop_s,
+                hop_back_s: only.hop_back_s,
+            },
+            all => together(all, &between(plan, costs, whole, &blocks)),
+        };
+        let makespan_s = shape.makespan_s(&times);
+        Some(Staged { block: whole, shape, layers, times, makespan_s })
+    };
+    program.repeats.indices().filter(is_whole).filter_map(staged).collect()
+}
+
+/// The times of one block of a pipeline.
+struct BlockTimes {
+    /// Those of the position at which it has the most layers.
+    longest: PassTimes,
+    /// For each position, its layers as a share of the most.
+    shares: Vec<f64>,
+    hop_s: f64,
+    hop_back_s: f64,
+}
+
+impl BlockTimes {
+    fn of(
+        plan: &Plan,
+        costs: &[StepCost],
+        block: RepeatId,
+        layer_s: &impl Fn(RepeatId, &[StepCost]) -> f64,
+    ) -> Option<Self> {
+        let program = &plan.program;
+        let layers = program.pipeline(Some(block))?.stages.layers();
         let own = |step: &Step| {
             program.repeats.iterates_over(step.repeat, block) && by_microbatch(program, step)
         };
         let alone = only(plan, costs, |step| own(step) && !hops(program, step));
-        let layers = program.pipeline(Some(block))?.stages.layers();
-        let longest = layers.iter().copied().max().unwrap_or(1) as f64;
-        let both_s = longest * layer_s(block, &alone);
+        let most = layers.iter().copied().max().unwrap_or(1) as f64;
+        let both_s = most * layer_s(block, &alone);
         let of = |at: Option<RepeatId>, wanted: &dyn Fn(&Step) -> bool| {
             let steps = plan
                 .steps
@@ -127,23 +252,108 @@ pub fn pipelines(
         let share = forward_s / (forward_s + backward_s).max(f64::MIN_POSITIVE);
         let sent = back.map(|back| activation_gradients(plan, back)).unwrap_or_default();
         let weights_s = of(back, &|step| stays(step) && !sent.contains(&step.result.value));
-        let is_uneven = program.pipeline(Some(block))?.stages.is_uneven();
-        let times = StageTimes {
-            forward_s: share * both_s,
-            backward_s: (1.0 - share) * both_s,
-            weights_s: (1.0 - share) * both_s * weights_s / backward_s.max(f64::MIN_POSITIVE),
+        Some(Self {
+            longest: PassTimes {
+                forward_s: share * both_s,
+                backward_s: (1.0 - share) * both_s,
+                weights_s: (1.0 - share) * both_s * weights_s / backward_s.max(f64::MIN_POSITIVE),
+            },
+            shares: layers.iter().map(|&count| count as f64 / most).collect(),
             hop_s: of(here, &hop),
             hop_back_s: of(back, &hop),
-            shares: layers
-                .iter()
-                .filter(|_| is_uneven)
-                .map(|&count| count as f64 / longest)
-                .collect(),
-        };
-        let makespan_s = shape.makespan_s(&times);
-        Some(Staged { block, shape, times, makespan_s })
+        })
+    }
+}
+
+/// The times of a pipeline of these blocks, and of what is between them at each position.
+fn together(blocks: &[BlockTimes], between: &[PassTimes]) -> StageTimes {
+    let positions = blocks.iter().map(|block| block.shares.len()).max().unwrap_or(0);
+    let at = |position: usize| {
+        let start = between.get(position).copied().unwrap_or_default();
+        let own = blocks.iter().map(|block| block.longest.times(block.shares[position]));
+        own.fold(start, PassTimes::and)
     };
-    program.repeats.indices().filter_map(staged).collect()
+    let own: Vec<PassTimes> = (0..positions).map(at).collect();
+    let busier = |a: &&PassTimes, b: &&PassTimes| a.busy_s(true).total_cmp(&b.busy_s(true));
+    let longest = own.iter().max_by(busier).copied().unwrap_or_default();
+    let most = |of: fn(&BlockTimes) -> f64| blocks.iter().map(of).fold(0.0, f64::max);
+    StageTimes {
+        longest,
+        own,
+        hop_s: most(|block| block.hop_s),
+        hop_back_s: most(|block| block.hop_back_s),
+    }
+}
+
+/// What steps between the blocks of a pipeline take at each position: they run where the block
+/// after them begins, or where the last one ends.
+fn between(
+    plan: &Plan,
+    costs: &[StepCost],
+    whole: RepeatId,
+    blocks: &[RepeatId],
+) -> Vec<PassTimes> {
+    let program = &plan.program;
+    let has_layers = |block: RepeatId| -> Vec<bool> {
+        let layers = program.pipeline(Some(block)).map_or(&[][..], |of| of.stages.layers());
+        layers.iter().map(|&count| count > 0).collect()
+    };
+    let mut times =
+        vec![PassTimes::default(); blocks.first().map_or(0, |&of| has_layers(of).len())];
+    let is_of_it = |step: &&Step| program.repeats.iterates_over(step.repeat, whole);
+    let inner = |step: &Step| {
+        let block = program.staged_block(step.repeat)?;
+        blocks.iter().copied().find(|&one| program.repeats.forward_block(block) == one)
+    };
+    for (number, (step, cost)) in plan.steps.iter().zip(costs).enumerate() {
+        if !is_of_it(&step) || inner(step).is_some() || !by_microbatch(program, step) {
+            continue;
+        }
+        let goes_back = step.repeat != Some(whole);
+        let (before, after) = plan.steps.split_at(number);
+        let next = after.iter().filter(is_of_it).find_map(inner);
+        let last = || before.iter().rev().filter(is_of_it).find_map(inner);
+        let begins = next.is_some() != goes_back;
+        let Some(block) = next.or_else(last) else { continue };
+        let own = has_layers(block);
+        let place =
+            if begins { own.iter().position(|&has| has) } else { own.iter().rposition(|&has| has) };
+        let Some(time) = place.and_then(|place| times.get_mut(place)) else { continue };
+        let pass = if goes_back {
+            PassTimes { backward_s: cost.seconds, ..PassTimes::default() }
+        } else {
+            PassTimes { forward_s: cost.seconds, ..PassTimes::default() }
+        };
+        *time = time.and(pass);
+    }
+    times
+}
+
+/// What the stages of pipelines do once per step, on the stage where it takes the longest.
+pub fn once_s(plan: &Plan, costs: &[StepCost]) -> f64 {
+    let program = &plan.program;
+    let on = |whole: RepeatId, stage: u64| {
+        let once = plan.steps.iter().zip(costs).filter(|(step, _)| {
+            program.repeats.iterates_over(step.repeat, whole)
+                && is_staged(program, step)
+                && !by_microbatch(program, step)
+        });
+        let times = |step: &Step| {
+            let held = program.pipeline(step.repeat).map_or(&[][..], |of| of.stages.held());
+            let layers = held.get(stage as usize).copied().unwrap_or(0);
+            (layers * program.layers_per_staged(step.repeat)) as f64
+        };
+        once.map(|(step, cost)| times(step) * cost.seconds).sum::<f64>()
+    };
+    let longest = |whole: RepeatId| {
+        let stages = 0..program.stages(Some(whole));
+        stages.map(|stage| on(whole, stage)).fold(0.0, f64::max)
+    };
+    let is_whole = |block: &RepeatId| {
+        program.repeats[*block].reversed.is_none()
+            && program.whole_pipeline(Some(*block)) == Some(*block)
+    };
+    program.repeats.indices().filter(is_whole).map(longest).sum()
 }
 
 /// The values of a reversed block from which the gradient for the previous stage is computed; all

@@ -95,11 +95,7 @@ pub(crate) fn schedule(
     } else {
         let around =
             pipeline_stages::only(plan, costs, |step| !pipeline_stages::is_staged(program, step));
-        let once = plan.steps.iter().zip(costs).filter(|(step, _)| {
-            pipeline_stages::is_staged(program, step)
-                && !pipeline_stages::by_microbatch(program, step)
-        });
-        let once_s: f64 = once.map(|(_, cost)| cost.total_s()).sum();
+        let once_s = pipeline_stages::once_s(plan, costs);
         let staged_s: f64 = pipelines.iter().map(|staged| staged.makespan_s).sum();
         schedule.makespan_s = layered_s(plan, &around) + once_s + staged_s;
     }

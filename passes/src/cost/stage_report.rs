@@ -1,6 +1,7 @@
 //! What each stage of a pipeline has and does, one by one: the rest of the report charges every
 //! device as the busiest.
 
+use shardwise_ir::pipeline::Stages;
 use shardwise_ir::plan::Plan;
 
 use crate::cost::liveness::{self, Memory};
@@ -21,26 +22,36 @@ pub struct StageReport {
 
 /// The stages of a pipeline, one by one.
 pub fn by_stage(plan: &Plan, staged: &Staged) -> Vec<StageReport> {
-    let Some(pipeline) = plan.program.pipeline(Some(staged.block)) else { return Vec::new() };
-    let (shape, times, stages) = (&staged.shape, &staged.times, &pipeline.stages);
-    let longest = stages.layers().iter().copied().max().unwrap_or(1) as f64;
-    let passes_s = times.forward_s + if shape.trains { times.backward_s } else { 0.0 };
-    let copies = if shape.schedule.is_bidirectional() { 2.0 } else { 1.0 };
+    let (shape, times, layers) = (&staged.shape, &staged.times, &staged.layers);
     let report = |stage: u64| {
-        let layers = stages.held()[stage as usize];
         let mut alone = plan.clone();
         for repeat in &mut alone.program.repeats {
             if let Some(pipeline) = &mut repeat.pipeline {
-                pipeline.stages = pipeline.stages.clone().only(stage);
+                pipeline.stages = pipeline.stages.clone().charged_as(Some(stage));
             }
         }
-        let runs = shape.microbatches as f64 * layers as f64 / copies;
+        let passed_s =
+            positions_of(layers, stage).map(|position| times.at(position).busy_s(shape.trains));
+        let copies = if shape.schedule.is_bidirectional() { 2.0 } else { 1.0 };
         StageReport {
-            layers,
+            layers: layers.held()[stage as usize],
             in_flight: shape.in_flight(stage),
-            busy_s: runs / longest * passes_s,
-            memory: liveness::memory(&alone.into()),
+            busy_s: shape.microbatches as f64 * passed_s.sum::<f64>() / copies,
+            memory: liveness::memory_as_charged(&alone.into()),
         }
     };
     (0..shape.stages).map(report).collect()
+}
+
+/// The positions whose layers a stage has: in both directions, where microbatches enter at both
+/// ends.
+fn positions_of(layers: &Stages, stage: u64) -> impl Iterator<Item = u64> {
+    let stages = layers.held().len() as u64;
+    let other = stages - 1 - stage;
+    let both = layers.schedule().is_bidirectional();
+    (0..layers.layers().len() as u64).flat_map(move |position| {
+        let own = layers.stage_at(position) == stage;
+        let mirrored = both && layers.stage_at(position) == other;
+        std::iter::repeat_n(position, usize::from(own) + usize::from(mirrored))
+    })
 }

@@ -23,6 +23,7 @@ mod operations;
 mod optimizer;
 mod pending_sums;
 mod pipelines;
+mod pipelines_of_blocks;
 mod reference;
 mod regrouping;
 mod repeat_blocks;

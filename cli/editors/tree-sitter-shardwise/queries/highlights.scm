@@ -4,7 +4,7 @@
 ; Statements
 [
   (plan) "hardware" "mesh" "dim" "input" "param" "frozen" "state" "output" "assert" "allow"
-  "backward" "phase" "optimizer" "carry" "next" "checkpoint" "hold" "repeat" "scan" "pipeline"
+  "backward" "phase" "optimizer" "carry" "next" "checkpoint" "hold" "repeat" "scan" "pipeline" "stage"
   "microbatches"
 ] @keyword
 

@@ -30,7 +30,7 @@ typedef struct {
 static const char *const KEYWORDS[] = {
     "plan",  "hardware", "mesh",     "dim",      "input",     "param",      "frozen", "state",
     "output", "assert",  "allow",    "repeat",   "scan",      "carry",      "next",   "backward",
-    "phase", "pipeline", "optimizer", "checkpoint", "hold",   "microbatches",
+    "phase", "pipeline", "stage", "optimizer", "checkpoint", "hold",   "microbatches",
 };
 
 static const char *const COLLECTIVES[] = {

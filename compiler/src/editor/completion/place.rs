@@ -125,6 +125,7 @@ fn of_keyword(keyword: &str, rest: &str) -> Option<Vec<Wanted>> {
             None if is_first => vec![AXES],
             None => OPTIONS_OF_PIPELINE.to_vec(),
         },
+        "stage" => vec![Exactly(&["reversed"])],
         "repeat" if rest.trim().is_empty() => Vec::new(),
         "repeat" => vec![DIMS, Exactly(&["reversed"])],
         "scan" | "microbatches" => vec![DIMS, Exactly(&["in", "reversed"])],

@@ -125,6 +125,8 @@ impl Collector {
                 self.size(&of.count);
             }
             Statement::Pipeline(of) => self.pipeline(of),
+            Statement::Stage(of) if of.is_reversed => self.used(Kind::Block, &of.name),
+            Statement::Stage(of) => self.defines(Kind::Block, &of.name),
             Statement::Carry(tensors) | Statement::Hold(tensors) => {
                 for tensor in tensors {
                     self.tensor(tensor, false);

@@ -52,7 +52,7 @@ pub struct StageJson {
 
 /// The stages of a pipeline one by one, where they have different numbers of layers.
 fn by_stage(planned: &Planned, staged: &Staged) -> Vec<StageJson> {
-    if staged.times.shares.is_empty() {
+    if staged.times.own.is_empty() {
         return Vec::new();
     }
     let stages = stage_report::by_stage(&planned.plan, staged).into_iter();
@@ -72,10 +72,10 @@ pub(super) fn of(planned: &Planned) -> Vec<PipelineJson> {
         let (block, shape) = (Some(staged.block), &staged.shape);
         let pipeline = program.pipeline(block)?;
         Some(PipelineJson {
-            layers: program.repeats[staged.block].name.clone(),
+            layers: program.names_of_layers(staged.block),
             axis: program.mesh.axes[pipeline.axis].name.clone(),
             stages: shape.stages,
-            layers_per_stage: program.layers_per_device(block),
+            layers_per_stage: staged.layers.most_held(),
             chunks: shape.chunks,
             batch: program.dims[pipeline.batch].name.clone(),
             microbatches: shape.microbatches,

@@ -10,7 +10,7 @@ use shardwise_ir::ids::{DimId, RepeatId};
 use shardwise_ir::pipeline::Pipeline;
 use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::print;
-use shardwise_ir::program::{Blocks, Dim, Output, Program, Repeat, Value};
+use shardwise_ir::program::{BlockKind, Blocks, Dim, Output, Program, Repeat, Value};
 use shardwise_ir::sharding::Pin;
 
 use super::{TensorJson, tensor};
@@ -98,7 +98,8 @@ pub struct BlockJson {
     /// What is gathered once and kept for all microbatches.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub kept_gathered: Vec<TensorJson>,
-    /// The pipeline that its layers are in.
+    /// The pipeline that its layers are in. In a pipeline of several blocks each has its own, and
+    /// the block around them none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pipeline: Option<StagesJson>,
 }
@@ -203,7 +204,11 @@ pub(super) fn blocks(plan: &Plan) -> Vec<BlockJson> {
         microbatches: block.microbatches_of.is_some(),
         yields: yields(plan, id),
         kept_gathered: block.kept_gathered.iter().map(|of| tensor(program, of)).collect(),
-        pipeline: block.pipeline.as_ref().map(|pipeline| stages(program, block, pipeline)),
+        pipeline: block
+            .pipeline
+            .as_ref()
+            .filter(|_| block.kind != BlockKind::Pipeline)
+            .map(|pipeline| stages(program, block, pipeline)),
     };
     program.repeats.iter_enumerated().map(one).collect()
 }

@@ -65,6 +65,7 @@ fn supported(plan: &PlanJson, dialect: &dyn Dialect) -> Result<()> {
     if !dialect.has_pending_dims() {
         structure::has_sums_only(plan)?;
     }
+    structure::has_pipelines_of_one_block(plan)?;
     structure::has_whole_layers(plan)
 }
 

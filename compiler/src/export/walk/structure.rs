@@ -34,6 +34,7 @@ pub(in crate::export) fn supported(plan: &PlanJson) -> Result<()> {
         }
     }
     has_sums_only(plan)?;
+    has_pipelines_of_one_block(plan)?;
     has_whole_layers(plan)
 }
 
@@ -44,6 +45,22 @@ pub(in crate::export) fn has_sums_only(plan: &PlanJson) -> Result<()> {
     for tensor in leaving.chain(given) {
         if tensor.reduction.as_deref().is_some_and(|how| how != "sum") {
             return unsupported(&tensor.value, "an argument or output of partial maxima or minima");
+        }
+    }
+    Ok(())
+}
+
+/// Whether the layers of every pipeline are in one block.
+pub(in crate::export) fn has_pipelines_of_one_block(plan: &PlanJson) -> Result<()> {
+    let inside = plan.body.iter().filter_map(|node| match node {
+        NodeJson::Block { body, .. } => Some(body),
+        NodeJson::Step(_) => None,
+    });
+    for node in inside.flatten() {
+        let NodeJson::Block { block, .. } = node else { continue };
+        let block = &plan.blocks[*block];
+        if block.pipeline.is_some() {
+            return unsupported(&block.name, "a pipeline of several blocks");
         }
     }
     Ok(())

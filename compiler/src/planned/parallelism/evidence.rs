@@ -5,7 +5,7 @@ use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{Op, Program};
+use shardwise_ir::program::{BlockKind, Op, Program};
 use shardwise_ir::sharding::{AxisRef, Pin, Sharding};
 use shardwise_passes::local_shape;
 use shardwise_passes::report::Report;
@@ -114,7 +114,9 @@ impl<'p> Evidence<'p> {
     pub(super) fn roles(&self, axis: AxisId) -> Vec<Acts> {
         let program = &self.plan.program;
         let pipelines = program.repeats.iter().filter(|block| {
-            block.reversed.is_none() && block.pipeline.as_ref().is_some_and(|of| of.axis == axis)
+            block.reversed.is_none()
+                && block.kind == BlockKind::Layers
+                && block.pipeline.as_ref().is_some_and(|of| of.axis == axis)
         });
         let stages: Vec<String> = pipelines.map(|block| block.name.clone()).collect();
         if !stages.is_empty() {

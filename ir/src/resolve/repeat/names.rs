@@ -1,5 +1,6 @@
 //! The meaning of names inside a block that carries them, and after it.
 
+use indexmap::IndexSet;
 use shardwise_grammar::ast::{Call, ExprKind, TensorDecl};
 use shardwise_grammar::span::{Name, Span};
 
@@ -9,7 +10,29 @@ use super::{Block, End};
 use crate::Diag;
 use crate::codes::repeat as codes;
 use crate::ids::{RepeatId, ValueId};
-use crate::program::{Blocks, MapForm, Operand};
+use crate::program::{BlockKind, Blocks, MapForm, Mode, Operand, Program, Repeat};
+use crate::renumber;
+
+/// Removes exports that were made for names which nothing reads.
+pub(in crate::resolve) fn drop_unread(program: &mut Program, exported: &IndexSet<ValueId>) {
+    let mut gone = Vec::new();
+    for &value in exported.iter().rev() {
+        let reads = |of: &ValueId| *of == value;
+        let is_read = program.ops.iter().any(|op| op.operands.iter().any(|of| reads(&of.value)))
+            || program.outputs.iter().any(|output| reads(&output.value))
+            || program.backward.as_ref().is_some_and(|of| reads(&of.from));
+        let place = program.ops.position(|op| op.result == value);
+        let Some(place) = place.filter(|_| !is_read) else { continue };
+        program.ops.remove(place);
+        if let Some(backward) = program.backward.as_mut().filter(|of| of.at > place) {
+            backward.at -= 1;
+        }
+        gone.push(value);
+    }
+    if !gone.is_empty() {
+        renumber::without(program, &gone);
+    }
+}
 
 impl Resolver<'_> {
     /// `carry x` declares; only where it stands in a block.
@@ -34,6 +57,9 @@ impl Resolver<'_> {
 
     /// The value of a name here: of the innermost block that carries it, or the last one that did.
     pub(in crate::resolve) fn meaning(&mut self, name: &Name) -> Option<ValueId> {
+        if let Some(value) = self.of_same_stage(&name.node) {
+            return Some(value);
+        }
         for depth in (0..self.ends.len()).rev() {
             match self.ends[depth].get(&name.node) {
                 Some(End::Taken(value)) => return Some(*value),
@@ -46,6 +72,14 @@ impl Resolver<'_> {
             }
         }
         self.value_names.get(&name.node).copied()
+    }
+
+    /// The value of this name that a `stage` or a pipeline around this place defines.
+    fn of_same_stage(&self, name: &str) -> Option<ValueId> {
+        let value = self.value_names.get(name).copied()?;
+        let block = self.values[value].repeat?;
+        let is_here = self.repeats.in_scope(self.inside(), Some(block));
+        (is_here && self.repeats[block].kind != BlockKind::Layers).then_some(value)
     }
 
     /// Exports the values that earlier blocks carried, before another block is opened.
@@ -63,8 +97,36 @@ impl Resolver<'_> {
     fn take_end(&mut self, name: &str, last: ValueId, span: Span) -> Option<ValueId> {
         let fresh = self.fresh([format!("{name}.end")].into_iter(), name);
         let end = self.export_last(fresh, last, span)?;
+        let block = self.values[last].repeat;
+        if block.is_some_and(|block| self.repeats[block].kind != BlockKind::Layers) {
+            self.exported_by_name.insert(end);
+        }
         self.ends.last_mut()?.insert(name.to_owned(), End::Taken(end));
         Some(end)
+    }
+
+    /// What the names of a `stage` or of a pipeline mean after it: all that it defines.
+    pub(super) fn names_after(&mut self, id: RepeatId) -> Vec<(String, ValueId)> {
+        let Repeat { kind, reversed, .. } = self.repeats[id];
+        if kind == BlockKind::Layers || reversed.is_some() || self.mode == Mode::Explicit {
+            return Vec::new();
+        }
+        self.take_ends();
+        let ends = self.ends.last().into_iter().flatten().filter_map(|(name, end)| match end {
+            End::Taken(value) => Some((name.clone(), *value)),
+            End::Pending(_) => None,
+        });
+        let ends: Vec<(String, ValueId)> = ends.collect();
+        self.exported_by_name.extend(ends.iter().map(|(_, value)| *value));
+        let is_own = |value: &ValueId| {
+            let of = &self.values[*value];
+            of.repeat == Some(id) && !of.is_declared()
+        };
+        let named = self
+            .value_names
+            .iter()
+            .filter(|(name, value)| is_own(value) && self.defined_at.contains_key(name.as_str()));
+        named.map(|(name, value)| (name.clone(), *value)).chain(ends).collect()
     }
 
     /// `x.3 = last(x.2)`.
@@ -94,7 +156,12 @@ impl Resolver<'_> {
         let ExprKind::Tensor { name, layout } = &argument.node else {
             return self.bad_call(&format!("`{function}` takes a value by its name"), span);
         };
-        let value = self.anywhere(name)?;
+        let here = self.inside();
+        let inside =
+            self.value_names.get(&name.node).copied().filter(|&value| {
+                self.repeats.exited_block(here, self.values[value].repeat).is_some()
+            });
+        let value = inside.or_else(|| self.anywhere(name))?;
         if self.repeats.exited_block(self.inside(), self.values[value].repeat).is_none() {
             return self.bad_call(
                 &format!("`{function}({})` is for values of a block, after it", name.node),

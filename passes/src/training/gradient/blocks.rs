@@ -67,7 +67,7 @@ pub(super) struct OpenBlock {
 
 /// A new block over the layers of `block` in reverse.
 fn reversed(program: &mut Program, block: RepeatId, within: Option<RepeatId>) -> RepeatId {
-    let Repeat { name, count, scan, pipeline, span, .. } = program.repeats[block].clone();
+    let Repeat { name, count, kind, scan, pipeline, span, .. } = program.repeats[block].clone();
     program.repeats.push(Repeat {
         name,
         count,
@@ -76,6 +76,7 @@ fn reversed(program: &mut Program, block: RepeatId, within: Option<RepeatId>) ->
         offload: None,
         kept_gathered: Vec::new(),
         within,
+        kind,
         microbatches_of: None,
         scan,
         pipeline,

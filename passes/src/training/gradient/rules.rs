@@ -296,9 +296,8 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
             _,
         ) => Given,
         (MapForm::LoopCarried, _) => return Carried,
-        (MapForm::Last, _) => {
-            return if is_yielded(program, op.operands[0].value) { Carried } else { Unknown };
-        }
+        (MapForm::Last, _) if is_yielded(program, op.operands[0].value) => return Carried,
+        (MapForm::Last, _) if is_of_one_layer(program, op) => Given,
         (MapForm::ScaleBy(scalar), _) => scaled(scalar, Given),
         (MapForm::Broadcast(dims), _) => GradientTerm::Sum(dims.clone(), Box::new(Given)),
         (MapForm::Causal { query, key, .. }, _) => GradientTerm::Map(
@@ -307,9 +306,15 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
         ),
         (MapForm::Constant { .. } | MapForm::Iota(_) | MapForm::Position(_), _) => return Stopped,
         (MapForm::Cast(_), _) if program.values[op.result].dtype.is_float() => Given,
-        (MapForm::Cast(_), _) => return Unknown,
+        (MapForm::Cast(_) | MapForm::Last, _) => return Unknown,
         (MapForm::Call { function, .. }, _) => return called(program, op, *function, position),
     })
+}
+
+/// Whether an operation exports a value of a block of one layer: its sum over all layers.
+fn is_of_one_layer(program: &Program, op: &Op) -> bool {
+    let block = program.exited_block(op.repeat, op.operands[0].value);
+    block.is_some_and(|block| program.repeats[block].count == 1)
 }
 
 fn called(program: &Program, op: &Op, function: Function, position: usize) -> Path {

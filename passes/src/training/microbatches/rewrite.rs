@@ -5,8 +5,8 @@ use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{
-    BatchSplit, Blocks, KernelPart, MapFn, MapForm, Op, OpKind, Operand, Program, Repeat, Share,
-    Value,
+    BatchSplit, BlockKind, Blocks, KernelPart, MapFn, MapForm, Op, OpKind, Operand, Program,
+    Repeat, Share, Value,
 };
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::shape::infer_shape;
@@ -39,6 +39,7 @@ pub(super) fn rewrite(
         offload: None,
         kept_gathered: Vec::new(),
         within: None,
+        kind: BlockKind::Layers,
         microbatches_of: Some(cut),
         scan: None,
         pipeline: None,
@@ -156,6 +157,7 @@ impl MicrobatchRewriter<'_> {
             offload: None,
             kept_gathered: Vec::new(),
             within,
+            kind: BlockKind::Layers,
             microbatches_of: None,
             scan,
             pipeline: None,

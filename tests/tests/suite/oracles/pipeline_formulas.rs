@@ -3,7 +3,7 @@
 use proptest::prelude::{prop_assert, prop_assert_eq};
 use shardwise_ir::stages::{Schedule, Stages};
 use shardwise_passes::pipeline_schedule::{
-    Pass, PipelineShape, Placed, Slot, StageTimes, StageWork, order, simulate,
+    Pass, PassTimes, PipelineShape, Placed, Slot, StageTimes, StageWork, order, simulate,
 };
 use shardwise_tests::close;
 use shardwise_tests::random::for_all;
@@ -17,7 +17,8 @@ fn shape(stages: u64, microbatches: u64, schedule: Schedule) -> PipelineShape {
 }
 
 fn times(forward_s: f64, backward_s: f64) -> StageTimes {
-    StageTimes { forward_s, backward_s, ..StageTimes::default() }
+    let longest = PassTimes { forward_s, backward_s, weights_s: 0.0 };
+    StageTimes { longest, ..StageTimes::default() }
 }
 
 /// The share of time in which stages are idle.
@@ -36,7 +37,7 @@ fn both_schedules_idle_as_long() {
         for schedule in SCHEDULES {
             let shape = shape(stages, microbatches, schedule);
             let makespan_s = simulate(&shape, &times).makespan_s;
-            let expected_s = slots * (times.forward_s + times.backward_s);
+            let expected_s = slots * times.longest.busy_s(true);
             prop_assert!(close(makespan_s, expected_s), "{shape:?} {makespan_s} {expected_s}");
             let idle = idle(&shape, &times);
             prop_assert!((idle - (stages - 1) as f64 / slots).abs() < 1e-9);
@@ -55,7 +56,7 @@ fn chunks_divide_the_bubble() {
             let times = times(1.0, f64::from(backward));
             let slots = (chunks * stages * rounds + stages - 1) as f64;
             let makespan_s = simulate(&shape, &times).makespan_s;
-            let expected_s = slots * (times.forward_s + times.backward_s);
+            let expected_s = slots * times.longest.busy_s(true);
             prop_assert!(close(makespan_s, expected_s), "{shape:?} {makespan_s}");
             prop_assert!((shape.bubble(&times) - idle(&shape, &times)).abs() < 1e-9);
         }
@@ -239,13 +240,14 @@ fn delayed(schedule: Schedule, stages: u64, microbatches: u64) -> PipelineShape 
 
 /// Times of forward, gradients of activations, and gradients of weights.
 fn three(forward_s: f64, inputs_s: f64, weights_s: f64) -> StageTimes {
-    StageTimes { weights_s, ..times(forward_s, inputs_s + weights_s) }
+    let longest = PassTimes { forward_s, backward_s: inputs_s + weights_s, weights_s };
+    StageTimes { longest, ..StageTimes::default() }
 }
 
 /// Seconds in which the stages that work longest are idle.
 fn idle_s(shape: &PipelineShape, times: &StageTimes) -> f64 {
     let pieces = (shape.chunks * shape.microbatches) as f64;
-    simulate(shape, times).makespan_s - pieces * (times.forward_s + times.backward_s)
+    simulate(shape, times).makespan_s - pieces * times.longest.busy_s(true)
 }
 
 #[test]
@@ -370,16 +372,21 @@ fn the_longest_stage_decides() {
     for_all(CASES, &inputs, |(layers, microbatches)| {
         let stages = layers.len() as u64;
         let longest = layers.iter().copied().max().unwrap_or(1);
-        let shares: Vec<f64> = layers.iter().map(|&count| count as f64 / longest as f64).collect();
         let fill = layers.iter().sum::<u64>() - longest;
         let slots = (microbatches * longest + fill) as f64;
         for schedule in SCHEDULES {
             let shape = shape(stages, microbatches, schedule);
-            let times = StageTimes { shares: shares.clone(), ..times(longest as f64, 0.0) };
+            let each = |forward_s: f64, backward_s: f64| {
+                let one = PassTimes { forward_s, backward_s, weights_s: 0.0 };
+                let own = layers.iter().map(|&count| one.times(count as f64));
+                let longest = one.times(longest as f64);
+                StageTimes { longest, own: own.collect(), ..StageTimes::default() }
+            };
+            let times = each(1.0, 0.0);
             // Forward alone: the first microbatch passes all stages, the others the longest.
             let forward = PipelineShape { trains: false, ..shape };
             prop_assert!(close(simulate(&forward, &times).makespan_s, slots));
-            let trained = StageTimes { backward_s: 2.0 * longest as f64, ..times };
+            let trained = each(1.0, 2.0);
             let makespan_s = simulate(&shape, &trained).makespan_s;
             prop_assert!(makespan_s >= 3.0 * (microbatches * longest) as f64 - 1e-9);
             prop_assert!(makespan_s <= 3.0 * slots + 1e-9 || schedule.alternates());
