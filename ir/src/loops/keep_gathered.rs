@@ -57,7 +57,7 @@ impl Program {
         if shared && held && self.is_microbatched(at) {
             let stages = self.pipeline(at).map(|pipeline| &pipeline.stages);
             let layers = self.layers_per_device(at);
-            let once = TripCount { per_device: layers, including_bubble: layers };
+            let once = TripCount { per_device: layers, including_bubble: layers, waited: layers };
             return stages.map_or(once, |stages| stages.once_count(self.layers_per_staged(at)));
         }
         self.trip_count(at, shared || self.has_batch(at, value))

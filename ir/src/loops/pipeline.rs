@@ -143,7 +143,7 @@ impl Program {
                 let microbatches = self.repeats.microbatches(block);
                 let times = microbatches.map_or(1, |block| self.repeats[block].count);
                 let done = layers.saturating_mul(times);
-                TripCount { per_device: done, including_bubble: done }
+                TripCount { per_device: done, including_bubble: done, waited: done }
             }
         }
     }
@@ -171,7 +171,7 @@ impl Program {
     pub fn stage_sends(&self, block: Option<RepeatId>) -> TripCount {
         match self.pipeline(block) {
             Some(Pipeline { stages, microbatches, .. }) => stages.receives(*microbatches),
-            None => TripCount { per_device: 1, including_bubble: 1 },
+            None => TripCount { per_device: 1, including_bubble: 1, waited: 1 },
         }
     }
 

@@ -108,6 +108,9 @@ pub struct TripCount {
     pub per_device: u64,
     /// How often its time counts in the total, including the bubble.
     pub including_bubble: u64,
+    /// How often the compute of a device waits for it at least, whatever runs beside it: as often
+    /// as it runs, and while the pipeline fills and drains, if no order of tasks can avoid that.
+    pub waited: u64,
 }
 
 /// What a block of a pipeline has.
@@ -131,6 +134,8 @@ pub struct Stages {
     /// At how many positions of the device that has the most a microbatch arrives from another
     /// stage for these layers, and at how many in all.
     received: (u64, u64),
+    /// The layers that a microbatch passes.
+    passed: u64,
     /// Whether other blocks are on the stages as well, so that no device need have the most of all.
     is_part: bool,
     /// The stage whose memory is that of the plan; `None`: that of whichever needs the most.
@@ -151,7 +156,8 @@ impl Stages {
         let most = held.iter().copied().max().unwrap_or(0);
         let positions = layers.len() as u64;
         let received = (positions / stages.max(1), positions);
-        Self { schedule, layers, held, most, received, is_part: false, charged: None }
+        let passed = layers.iter().sum();
+        Self { schedule, layers, held, most, received, passed, is_part: false, charged: None }
     }
 
     /// The parts of these layers that blocks one after another have, each with so many; and where
@@ -226,7 +232,8 @@ impl Stages {
         let average = self.on_average(all.saturating_mul(microbatches));
         let own = if self.is_part { average } else { done };
         let idle = (all - most).div_ceil(chunks.max(1)) * self.schedule.bubble_thirds();
-        TripCount { per_device: own, including_bubble: done.saturating_add(idle.div_ceil(3)) }
+        let including_bubble = done.saturating_add(idle.div_ceil(3));
+        TripCount { per_device: own, including_bubble, waited: own }
     }
 
     /// The same, with the memory of one stage.
@@ -301,11 +308,21 @@ impl Stages {
         let all: u64 = self.layers.iter().sum();
         let elsewhere = all.saturating_sub(self.most).saturating_mul(inner);
         let idle = elsewhere.div_ceil(chunks.max(1)) * self.schedule.bubble_thirds();
-        let both = if self.schedule.is_bidirectional() { 2 } else { 1 };
-        let everywhere = self.held.iter().sum::<u64>().saturating_mul(microbatches);
-        let average = self.on_average(everywhere.saturating_mul(inner) / both);
+        let everywhere = self.passed.saturating_mul(microbatches).saturating_mul(inner);
+        let average = self.on_average(everywhere);
+        let including_bubble = done.saturating_add(idle.div_ceil(3));
         let own = if self.is_part { average } else { done };
-        TripCount { per_device: own, including_bubble: done.saturating_add(idle.div_ceil(3)) }
+        let waited = if self.has_full_bubble() { including_bubble } else { own };
+        TripCount { per_device: own, including_bubble, waited }
+    }
+
+    /// Whether no schedule has a shorter bubble than the formula: with `F` and `B` the times of a
+    /// chunk in both directions, stages that are alike take `(vM+Z-1)(F+B)` with `gpipe` and with
+    /// `1f1b`; and with `gpipe` the last stage ends no sooner than the first microbatch has passed
+    /// all stages and the others the longest.
+    fn has_full_bubble(&self) -> bool {
+        let is_gpipe = self.schedule == Schedule::GPipe && self.layers.len() == self.held.len();
+        !self.is_part && !self.schedule.delays_weights() && (is_gpipe || !self.is_uneven())
     }
 
     /// How often a device runs something once for each of its layers.
@@ -313,7 +330,7 @@ impl Stages {
         let most = self.most.saturating_mul(inner);
         let all = self.held.iter().sum::<u64>().saturating_mul(inner);
         let own = if self.is_part { self.on_average(all) } else { most };
-        TripCount { per_device: own, including_bubble: most }
+        TripCount { per_device: own, including_bubble: most, waited: own }
     }
 
     /// The schedule, which decides the stage of a position.
@@ -357,13 +374,15 @@ impl Stages {
 }
 
 impl Stages {
-    /// One layer on each of so many stages, of the first chunk.
+    /// One layer on each of so many stages, of the first chunk, of which a microbatch passes one:
+    /// what is between blocks.
     #[must_use]
     pub fn once(&self, stages: u64) -> Self {
         let chunks = self.layers.len() / self.held.len().max(1);
         let positions = 0..stages * chunks as u64;
         let layers = positions.map(|position| u64::from(position < stages));
-        Self::new(self.schedule, stages, layers.collect())
+        let each = Self::new(self.schedule, stages, layers.collect());
+        Self { passed: 1, is_part: true, ..each }
     }
 
     /// The blocks of a pipeline with fewer stages, the first and the last among them, and at most

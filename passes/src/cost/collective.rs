@@ -90,6 +90,12 @@ impl CostModel {
             turns.per_device
         }
     }
+
+    /// The same of a step that computes: where resources are weighted, it counts as often as
+    /// compute waits for it.
+    pub fn turns_of_compute(&self, turns: TripCount, compute: f64) -> u64 {
+        if self.links.is_some() { turns.waited } else { self.turns(turns, compute) }
+    }
 }
 
 /// Axes that share a network, from the inside of a slice outwards.

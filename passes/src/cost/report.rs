@@ -27,6 +27,9 @@ pub struct StepCost {
     pub times: f64,
     /// How often its time counts in the total: in a pipeline including the bubble.
     pub including_bubble: f64,
+    /// How often compute waits for it at least, whatever runs beside it: in some pipelines
+    /// including the bubble.
+    pub least_waits: f64,
     /// FLOPs of a device; 0 for collectives.
     pub flops: f64,
     /// FLOPs of a device that compute again what is not kept, beside them.
@@ -53,6 +56,11 @@ impl StepCost {
     /// Seconds, all executions together, including the bubble of a pipeline.
     pub(crate) fn waited_s(&self) -> f64 {
         self.including_bubble * self.seconds
+    }
+
+    /// Seconds in which the compute of a device runs it or waits for it, whatever runs beside it.
+    pub(crate) fn least_compute_s(&self) -> f64 {
+        self.least_waits * self.seconds
     }
 
     /// Whether `step`, whose price this is, reshards or sends data rather than computing.
@@ -119,12 +127,14 @@ pub(crate) fn price_steps(plan: &Plan, refinement: Refinement) -> Vec<StepCost> 
 pub fn weight(plan: &ExpandedPlan<'_>, compute: f64, cost_model: &CostModel) -> Weight {
     let steps = price_steps(plan, cost_model.refinement);
     let price = |(step, cost): (&Step, &StepCost)| {
-        let times = cost_model.turns(turns(&plan.program, step), compute);
+        let turns = turns(&plan.program, step);
+        let times = cost_model.turns(turns, compute);
         match &step.kind {
             StepKind::Local(_) if cost.is_move(step) => {
                 moved(cost.seconds, &cost.links, cost_model).times(times)
             }
-            StepKind::Local(_) => Weight::seconds(compute * cost.seconds).times(times),
+            StepKind::Local(_) => Weight::seconds(compute * cost.seconds)
+                .times(cost_model.turns_of_compute(turns, compute)),
             StepKind::Collective(collective, _) => {
                 cost_model.weight(&collective.kind, cost.seconds, &cost.links).times(times)
             }
@@ -197,7 +207,8 @@ pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
         }
     }
     let host_s = host_s(&steps);
-    let overlap_s = axis_s.iter().copied().fold(compute_s.max(host_s), f64::max);
+    let busy_s = compute_busy_s(plan, &steps);
+    let overlap_s = axis_s.iter().copied().fold(busy_s.max(host_s), f64::max);
     let serial_s = without_overlap(&steps);
     let bubble_s = steps
         .iter()
@@ -219,6 +230,12 @@ pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
         memory,
         held,
     }
+}
+
+/// Seconds of compute, with the bubble of pipelines where no schedule avoids it.
+pub(crate) fn compute_busy_s(plan: &Plan, steps: &[StepCost]) -> f64 {
+    let computes = plan.steps.iter().zip(steps).filter(|(step, cost)| !cost.is_move(step));
+    computes.map(|(_, cost)| cost.least_compute_s()).fold(0.0, |a, b| a + b)
 }
 
 /// Busy seconds of the link to the host.
@@ -244,6 +261,7 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
                 seconds: work.seconds,
                 times,
                 including_bubble: waited,
+                least_waits: turns.waited as f64,
                 flops: work.flops,
                 recomputed_flops: work.recomputed_flops,
                 bytes: work.bytes,

@@ -46,27 +46,27 @@ pub(super) fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
         };
         let own = own_price(problem, op, &layout);
         let weight = best.entry((needs, gives)).or_insert(Weight::INFINITE);
-        *weight = (*weight).min(
-            own.times(problem.tables.cost_model.turns(program.trip_count_of(op), problem.compute)),
-        );
+        *weight = (*weight).min(own);
     }
     best.into_iter()
         .map(|((needs, gives), weight)| Choice { operands: needs, result: gives, weight })
         .collect()
 }
 
-/// The cost of an operation in a layout: for a composite, the sum of the statements and reductions
-/// that it expands to.
+/// The cost of an operation in a layout, as often as it counts: for a composite, the sum of the
+/// statements and reductions that it expands to.
 fn own_price(problem: &Problem<'_>, op: &Op, layout: &op_layouts::Layout) -> Weight {
+    let (cost_model, turns) = (&problem.tables.cost_model, problem.program.trip_count_of(op));
+    let often = cost_model.turns(turns, problem.compute);
     if composite::is_split(problem.program, op, layout.operands.first()) {
         let plan = composite::alone(problem.program, op, &layout.operands[0]);
-        return report::weight(&plan, problem.compute, &problem.tables.cost_model);
+        return report::weight(&plan, problem.compute, cost_model).times(often);
     }
     if let Some(Sent { seconds, axes, .. }) = send_recv::sent(problem.program, op, &layout.result) {
-        return report::moved(seconds, &axes, &problem.tables.cost_model);
+        return report::moved(seconds, &axes, cost_model).times(often);
     }
     let sharded: Vec<&Sharding> = layout.operands.iter().collect();
-    Weight::seconds(
-        problem.compute * local::work(problem.program, op, &sharded, &layout.result).seconds,
-    )
+    let seconds = local::work(problem.program, op, &sharded, &layout.result).seconds;
+    Weight::seconds(problem.compute * seconds)
+        .times(cost_model.turns_of_compute(turns, problem.compute))
 }

@@ -25,7 +25,7 @@ use microlp::{ComparisonOp, OptimizationDirection, Problem as Lp};
 use shardwise_ir::plan::Plan;
 
 use crate::cost::collective::{CostModel, Refinement};
-use crate::cost::report::{Report, price_steps, report};
+use crate::cost::report::{Report, compute_busy_s, price_steps, report};
 use crate::insert_collectives::plan;
 use crate::layouts::composite::ExpandedPlan;
 use crate::problem::Problem;
@@ -341,10 +341,9 @@ impl<'t> Known<'t> {
 /// Busy seconds of compute, then of every axis.
 fn busy_s(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Vec<f64> {
     let mut busy = vec![0.0; 1 + plan.program.mesh.axes.len()];
-    for (step, cost) in plan.steps.iter().zip(price_steps(plan, refinement)) {
-        if !cost.is_move(step) {
-            busy[0] += cost.total_s();
-        }
+    let steps = price_steps(plan, refinement);
+    busy[0] = compute_busy_s(plan, &steps);
+    for cost in &steps {
         for axis in &cost.links {
             busy[1 + axis.index()] += cost.total_s();
         }

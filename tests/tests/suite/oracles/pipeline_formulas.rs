@@ -1,12 +1,15 @@
 //! Simulated pipelines against closed formulas.
 
 use proptest::prelude::{prop_assert, prop_assert_eq};
+use shardwise::Strategy;
 use shardwise_ir::stages::{Schedule, Stages};
 use shardwise_passes::pipeline_schedule::{
     Pass, PassTimes, PipelineShape, Placed, Slot, StageTimes, StageWork, order, simulate,
 };
-use shardwise_tests::close;
+use shardwise_passes::pipeline_stages;
+use shardwise_tests::properties::plan;
 use shardwise_tests::random::for_all;
+use shardwise_tests::{close, files};
 
 /// Random shapes of each test.
 const CASES: u32 = 256;
@@ -417,4 +420,26 @@ fn layers_are_spread_over_stages_with_fewer_at_the_ends() {
         }
         Ok(())
     });
+}
+
+/// What `overlap` counts of the bubble of a pipeline is in its simulated schedule: the bound of all
+/// schedules is one.
+#[test]
+fn compute_with_its_bubble_is_no_longer_than_the_simulated_pipeline() {
+    let mut with_bubble = 0;
+    for (name, source) in files("tests/programs/pipelines", ".shard") {
+        let planned = plan(&name, &source, Strategy::Textbook);
+        let (program, report) = (&planned.plan.program, &planned.report);
+        let [staged] = &report.schedule.pipelines[..] else { continue };
+        let steps = planned.plan.steps.iter().zip(&report.steps);
+        let in_it = steps.filter(|(step, cost)| {
+            let staged = program.pipeline(step.repeat).is_some();
+            staged && !cost.is_move(step) && pipeline_stages::by_microbatch(program, step)
+        });
+        let waits_s: f64 = in_it.clone().map(|(_, cost)| cost.least_waits * cost.seconds).sum();
+        let runs_s: f64 = in_it.map(|(_, cost)| cost.times * cost.seconds).sum();
+        assert!(waits_s <= staged.makespan_s * (1.0 + 1e-9), "{name}: {waits_s} {staged:?}");
+        with_bubble += usize::from(waits_s > runs_s * (1.0 + 1e-9));
+    }
+    assert!(with_bubble >= 10, "{with_bubble}");
 }
