@@ -20,6 +20,10 @@
 //! 3. *within memory*: the plan that fits, and the planner's bound of it. In large spaces with
 //!    little effort first; with all effort only for those of the best that could be the first.
 //!
+//! What is no sum of steps (`overlap`, `scheduled`) has no memory in its bound, and its search
+//! starts from plans within memory, so the second and the third are one run there. With little
+//! effort it ends at a bound or a plan far above the best so far, or at a plan near the bound.
+//!
 //! Candidates are expanded best bound first, a fixed number at once, so that the result and all
 //! counts are the same on every machine. One whose bound reaches the best so far is cut.
 //!
@@ -173,10 +177,13 @@ pub struct Tuned {
     pub chips: u64,
     /// The size of the batch of all chips, where the program has one.
     pub batch: Option<u64>,
-    /// The time that is minimized: `serial`, `comm` or `overlap`.
+    /// The time that is minimized: `serial`, `comm`, `overlap` or `scheduled`.
     pub objective: &'static str,
     /// The best distinct strategies found, best first.
     pub strategies: Vec<Strategy>,
+    /// The number of the strategy whose schedule is the shortest, counted from 1, where that of the
+    /// first is longer by more than 1%; not where schedules are minimized.
+    pub shorter_step: Option<usize>,
     /// Of all plans found, those for which no other takes both less time and less memory: by time.
     pub pareto: Vec<Strategy>,
     /// Seconds and peak bytes of the best plan of each distinct strategy.

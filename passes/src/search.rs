@@ -26,6 +26,7 @@ mod outcome;
 mod parts;
 mod rival;
 pub(crate) mod serial;
+mod starts;
 mod tie_break;
 
 use shardwise_ir::plan::Plan;
@@ -52,8 +53,7 @@ pub fn search(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result
     if rival.is_some_and(|rival| !rival.may_be_beaten(tables, request)) {
         return Err(Refusal::NotBelow(None));
     }
-    let is_sum = request.objective.starts().is_empty();
-    let goal = request.goal.clone().filter(|_| is_sum && tables.part.is_whole);
+    let goal = request.goal.clone().filter(|_| tables.part.is_whole);
     let request = &Request { interrupt, goal, ..request.clone() };
     let found = if tables.part.is_whole {
         within_tables(tables, textbook, request)
@@ -79,28 +79,12 @@ fn within_tables(
     textbook: &Plan,
     request: &Request,
 ) -> Result<Found, Refusal> {
-    if request.objective.starts().is_empty() {
+    if request.objective.is_sum() {
         return summed(tables, textbook, request);
     }
-    let (mut starts, mut refusal) = (Vec::new(), None);
-    let objectives = request.objective.starts();
-    for (number, &objective) in objectives.iter().enumerate() {
-        // As much time for each as for the search that starts from them.
-        let share = 1.0 / (objectives.len() - number + 1) as f64;
-        let interrupt = request.interrupt.part(share).unheard();
-        match within_tables(tables, textbook, &Request { objective, interrupt, ..request.clone() })
-        {
-            Ok(found) => starts.push(found.plan),
-            Err(refused) => refusal = refusal.or(Some(refused)),
-        }
-        if request.interrupt.is_cancelled() {
-            break;
-        }
-    }
-    match refusal {
-        Some(refusal) if starts.is_empty() => Err(refusal),
-        _ => balanced::search(tables, textbook, starts, request).map_err(Refusal::Infeasible),
-    }
+    balanced::search(tables, textbook, request, |least_s| {
+        starts::plans(tables, textbook, request, least_s)
+    })
 }
 
 /// The share of the time for the plan without a limit on memory, where there is one.

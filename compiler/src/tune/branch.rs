@@ -33,8 +33,15 @@ use crate::options::Options;
 /// Spaces of so many candidates are planned with all effort.
 const FEW_CANDIDATES: usize = 64;
 
+/// The same for what is no sum, for which all effort is many times as much as little.
+const FEW_SCHEDULES: usize = 16;
+
 /// A plan within this ratio of its bound is not planned again.
 const PROVEN: f64 = 0.01;
+
+/// Plans of schedules within this ratio of the best are planned again with all effort: that gains
+/// little, and bounds of schedules exclude few.
+const NEAR: f64 = 0.05;
 
 /// Relative differences below this are rounding.
 const ROUNDING: f64 = 1e-9;
@@ -67,6 +74,8 @@ pub(super) struct Search<'a, 's> {
     quick: IndexSet<usize>,
     /// What fits nowhere with little effort, with the bytes of its floor.
     refused: Vec<(f64, Open)>,
+    /// The stage in which candidates are planned first.
+    first: Stage,
     /// The stage after a plan without a memory limit.
     limited: Stage,
     /// The best candidate and its plan.
@@ -91,8 +100,11 @@ impl<'a, 's> Search<'a, 's> {
     ) -> Self {
         let space = Space { candidates: candidates.len(), ..Space::default() };
         let timeout = request.timeout.map(|timeout| (timeout, Instant::now() + timeout));
-        let is_small = candidates.len() <= FEW_CANDIDATES || request.exhaustive;
+        let few = if options.objective.is_sum() { FEW_CANDIDATES } else { FEW_SCHEDULES };
+        let is_small = candidates.len() <= few || request.exhaustive;
         let limited = if is_small { Stage::Full } else { Stage::Quick };
+        // What a search for what is no sum starts from is within memory.
+        let first = if options.objective.is_sum() { Stage::Unlimited } else { limited };
         Self {
             template,
             candidates,
@@ -105,6 +117,7 @@ impl<'a, 's> Search<'a, 's> {
             found: Vec::new(),
             quick: IndexSet::new(),
             refused: Vec::new(),
+            first,
             limited,
             best: None,
             least_cut: f64::INFINITY,
@@ -178,7 +191,7 @@ impl<'a, 's> Search<'a, 's> {
                     candidate: number,
                     bound: self
                         .rank(number, floor.seconds_of(candidate, self.template.layer_count)),
-                    stage: Stage::Unlimited,
+                    stage: self.first,
                 }),
             }
         }
@@ -305,9 +318,12 @@ impl<'a, 's> Search<'a, 's> {
         let best = self.request.best.max(1);
         let first = self.distinct_candidates().next();
         let least = first.map_or(f64::INFINITY, |(_, strategy)| strategy.rank());
+        let is_sum = self.leaves.options.objective.is_sum();
+        let near = if is_sum { f64::INFINITY } else { least * (1.0 + NEAR) };
         let again: Vec<(usize, f64)> = self
             .distinct_candidates()
             .take(best)
+            .filter(|(_, strategy)| strategy.rank() <= near)
             .filter(|(number, _)| self.quick.contains(number))
             .filter(|(_, strategy)| strategy.rank_bound() < least * (1.0 - ROUNDING))
             .map(|(number, strategy)| (*number, strategy.rank_bound()))
@@ -321,7 +337,9 @@ impl<'a, 's> Search<'a, 's> {
     /// Remembers the bound of a shape without microbatches.
     fn note_bound(&mut self, number: usize, bound: f64) {
         let candidate = &self.candidates[number];
-        if candidate.staging.is_none() && candidate.microbatches == Some(1) {
+        // The links of a step that waits for others are idle; other microbatches may use them.
+        let is_sum = self.leaves.options.objective.is_sum();
+        if is_sum && candidate.staging.is_none() && candidate.microbatches == Some(1) {
             let known = self.of_shapes.entry(unsplit(candidate)).or_insert(bound);
             // A plan within memory bounds less: more microbatches may fit otherwise.
             *known = known.min(bound);

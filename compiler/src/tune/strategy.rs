@@ -155,6 +155,11 @@ impl Strategy {
         self.lower_bound_s / self.elements()
     }
 
+    /// Seconds of a step as it is scheduled, for an element where batches differ.
+    pub(super) fn step_of_element_s(&self) -> f64 {
+        self.step_s / self.elements()
+    }
+
     fn elements(&self) -> f64 {
         self.batch.map_or(1.0, |batch| batch as f64)
     }

@@ -73,6 +73,7 @@ pub(super) fn cells(rank: usize, strategy: &Strategy) -> [String; 10] {
 pub(super) fn remarks(tuned: &Tuned) -> String {
     let mut out = proof(tuned) + "\n" + &space(tuned) + "\n";
     out.extend(margin(tuned).map(|line| line + "\n"));
+    out.extend(shorter_step(tuned).map(|line| line + "\n"));
     out.extend(tuned.against.iter().map(|other| other.in_words(tuned) + "\n"));
     out.extend(front(tuned).map(|line| line + "\n"));
     out.extend(tuned.what_if.iter().map(|of| of.in_words(tuned) + "\n"));
@@ -133,6 +134,20 @@ fn margin(tuned: &Tuned) -> Option<String> {
         Some(part) => Some(format!("the first wins over the second by its {part}")),
         None => Some("the second takes as long".to_owned()),
     }
+}
+
+/// That another one has the shorter schedule, and how to search for the shortest.
+fn shorter_step(tuned: &Tuned) -> Option<String> {
+    let number = tuned.shorter_step?;
+    let step_s = |number: usize| units::seconds(tuned.strategies[number - 1].step_of_element_s());
+    let varies = tuned.strategies[0].batch.is_some();
+    let each = if varies { " for an element of the batch" } else { "" };
+    Some(format!(
+        "number {number} has a shorter step{each}: {} against {} of the first; `--objective \
+            scheduled` finds the shortest",
+        step_s(number),
+        step_s(1)
+    ))
 }
 
 /// `communication: 1.5 ms against 2 ms`: the part of the time in which the first one takes less

@@ -19,7 +19,8 @@
 //! resource and at least the critical path ([`crate::search::critical_path`]), and plans that
 //! balance the resources are those whose schedules can be short. Every plan that is met on the way
 //! is scheduled. The search starts from the plans of the other objectives, so it is never worse
-//! than they are.
+//! than they are; these and others within memory are in [`crate::search::starts`]. Where only plans
+//! below a goal are wanted, the bounds come first: what they exclude needs no starts.
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem as Lp};
 use shardwise_ir::plan::Plan;
@@ -33,7 +34,7 @@ use crate::propagate::textbook::Infeasible;
 use crate::reshard::tables::Tables;
 use crate::search::critical_path::CriticalPath;
 use crate::search::objective::Objective;
-use crate::search::outcome::{Found, Optimality, Request};
+use crate::search::outcome::{Effort, Found, Optimality, Refusal, Request};
 use crate::search::serial::solve;
 use crate::search::tie_break::prefer;
 use crate::solver::branch_and_bound::{OpenNode, Outcome, best_first, can_prune};
@@ -46,6 +47,12 @@ use crate::solver::tabulate::{Classified, TabulatedTerms};
 /// Shares tried at most.
 const ROUNDS: usize = 24;
 
+/// A bound within this ratio of the best that shares can have ends a quick search for them.
+const NEAR: f64 = 0.99;
+
+/// Shares whose bound can close less of the gap than this are not looked for.
+const LITTLE: f64 = 1e-3;
+
 /// Weights of a second of a collective, where one of compute has weight 1.
 const DISCOUNTS: [f64; 5] = [0.5, 0.25, 0.1, 0.03, 0.01];
 
@@ -57,62 +64,74 @@ const ROUNDING: f64 = 1e-9;
 const KEPT: usize = 3;
 
 /// Solutions in branch and bound, the variables times solutions, and the combinations that
-/// solutions evaluate, or their tables, at most: seconds.
+/// solutions evaluate, at most: seconds.
 const MOST_SOLUTIONS: usize = 6000;
 const MOST_WORK: usize = 30_000;
-const MOST_EVALUATIONS: usize = 1 << 28;
+const MOST_EVALUATIONS: usize = 1 << 25;
+
+/// Combinations in their tables, at most.
+const MOST_TABULATED: usize = 1 << 28;
 
 /// Steps of plans that are scheduled, at most: seconds.
-const MOST_SCHEDULED: usize = 200_000;
+const MOST_SCHEDULED: usize = 50_000;
 
-/// The best plan that fits into the capacity of those found from `starts` on, which fit.
+/// The share of this work that a quick search does.
+const QUICK: f64 = 0.2;
+
+/// The best plan that fits into the capacity of those found from `starts` on, of which one fits
+/// unless there are others that do. `starts` hears what no plan takes less than, if that is known.
 pub(crate) fn search(
     tables: &Tables<'_>,
     textbook: &Plan,
-    starts: Vec<Plan>,
     request: &Request,
-) -> Result<Found, Infeasible> {
+    starts: impl FnOnce(f64) -> Result<Vec<Plan>, Refusal>,
+) -> Result<Found, Refusal> {
     let mut known = Known::new(tables, request);
-    for start in starts {
-        known.add(start);
+    let mut bounds = Vec::new();
+    // What is out of reach needs no starts.
+    let is_bounded_first = request.below_s().is_finite();
+    if is_bounded_first {
+        bounds = known.bounds(textbook).map_err(Refusal::Infeasible)?;
     }
-    let mut bounds: Vec<(f64, Vec<f64>)> = Vec::new();
-    for _ in 0..ROUNDS {
-        if request.interrupt.is_due() {
-            break;
-        }
-        let shares = known.best_shares();
-        let problem = weighted(tables, &shares);
-        let solved = solve(Problem::new(&problem, shares[0]), textbook, &request.interrupt)?;
-        bounds.push((solved.bound.as_seconds(), shares));
-        if !known.add(solved.plan) || known.request.interrupt.is_due() {
-            break;
-        }
+    let first_s = least_s(&bounds);
+    if request.is_out_of_reach(first_s) {
+        return Err(Refusal::NotBelow(Some(first_s)));
     }
-    if request.objective == Objective::Scheduled {
-        known.discount_links(textbook)?;
+    match starts(first_s) {
+        Ok(starts) => starts.into_iter().for_each(|start| _ = known.add(start)),
+        Err(_) if known.best.is_some() => {}
+        Err(Refusal::NotBelow(_)) => return Err(Refusal::NotBelow(Some(first_s))),
+        Err(refusal) => return Err(refusal),
     }
-    bounds.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut lower_bound_s = bounds.first().map_or(0.0, |bound| bound.0);
-    if !can_prune(lower_bound_s, known.best_s()) && !known.request.interrupt.is_due() {
-        let alone = |resource: usize| {
-            (0..known.resources)
-                .map(|other| f64::from(u8::from(other == resource)))
-                .collect::<Vec<f64>>()
-        };
-        let kept: Vec<Vec<f64>> = bounds
-            .into_iter()
-            .take(KEPT)
-            .map(|(_, shares)| shares)
-            .chain((0..known.resources).map(alone))
-            .collect();
-        lower_bound_s = lower_bound_s.max(branch(textbook, &kept, &mut known));
+    if !is_bounded_first {
+        bounds = known.bounds(textbook).map_err(Refusal::Infeasible)?;
     }
+    if request.objective == Objective::Scheduled && request.effort != Effort::Quick {
+        known.discount_links(textbook).map_err(Refusal::Infeasible)?;
+    }
+    let lower_bound_s = least_s(&bounds);
+    let is_open = !can_prune(lower_bound_s, known.best_s());
+    let lower_bound_s = if is_open && !known.request.interrupt.is_due() {
+        lower_bound_s.max(branch(textbook, &kept_shares(bounds, known.resources), &mut known))
+    } else {
+        lower_bound_s
+    };
     let closed = can_prune(lower_bound_s, known.best_s());
     let optimality =
         if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s } };
     let plan = known.best.expect("the search starts from a plan that fits").plan;
     Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: (0, 0), unlimited_s: None })
+}
+
+/// The shares that bound subproblems: those with the best bounds, and each resource alone.
+fn kept_shares(mut bounds: Vec<Bound>, resources: usize) -> Vec<Vec<f64>> {
+    bounds.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    let alone = |resource: usize| {
+        let share = |other: usize| f64::from(u8::from(other == resource));
+        (0..resources).map(share).collect()
+    };
+    let best = bounds.into_iter().take(KEPT).map(|bound| bound.shares);
+    best.chain((0..resources).map(alone)).collect()
 }
 
 /// Tables that weight a second of each axis by its share.
@@ -128,9 +147,8 @@ fn branch(textbook: &Plan, shares: &[Vec<f64>], known: &mut Known<'_>) -> f64 {
     let tables = known.tables;
     let mut in_seconds = Problem::new(tables, Objective::Serial.compute());
     prefer(&mut in_seconds, textbook);
-    if Classified::new(&in_seconds.model()).evaluations().saturating_mul(shares.len())
-        > MOST_EVALUATIONS
-    {
+    let evaluations = Classified::new(&in_seconds.model()).evaluations();
+    if evaluations.saturating_mul(shares.len()) > MOST_TABULATED {
         return 0.0;
     }
     let tabulated: Vec<Tables<'_>> = shares.iter().map(|shares| weighted(tables, shares)).collect();
@@ -142,8 +160,9 @@ fn branch(textbook: &Plan, shares: &[Vec<f64>], known: &mut Known<'_>) -> f64 {
     let is_scheduled = known.request.objective == Objective::Scheduled;
     let critical_path = is_scheduled.then(|| CriticalPath::new(in_seconds)).flatten();
     let solutions = MOST_SOLUTIONS.min(MOST_WORK / views[0].problem.variables.len().max(1));
-    let mut search =
-        BalancedSearch { views, critical_path, known, solutions, evaluations: MOST_EVALUATIONS };
+    let solutions = known.share_of(solutions);
+    let evaluations = known.share_of(MOST_EVALUATIONS);
+    let mut search = BalancedSearch { views, critical_path, known, solutions, evaluations };
     best_first(
         &mut search,
         |search| search.known.best_s(),
@@ -241,6 +260,17 @@ struct Incumbent {
     order: [f64; 3],
 }
 
+/// A lower bound of all plans, and the shares of the resources from which it follows.
+struct Bound {
+    seconds: f64,
+    shares: Vec<f64>,
+}
+
+/// The best of some bounds.
+fn least_s(bounds: &[Bound]) -> f64 {
+    bounds.iter().map(|bound| bound.seconds).fold(0.0, f64::max)
+}
+
 /// What is known from the plans found so far.
 struct Known<'t> {
     tables: &'t Tables<'t>,
@@ -256,7 +286,17 @@ struct Known<'t> {
 impl<'t> Known<'t> {
     fn new(tables: &'t Tables<'t>, request: &'t Request) -> Self {
         let resources = 1 + tables.program.mesh.axes.len();
-        Self { tables, request, resources, busy: Vec::new(), best: None, steps: MOST_SCHEDULED }
+        let mut known = Self { tables, request, resources, busy: Vec::new(), best: None, steps: 0 };
+        known.steps = known.share_of(MOST_SCHEDULED);
+        known
+    }
+
+    /// What may be done of so much work.
+    fn share_of(&self, most: usize) -> usize {
+        match self.request.effort {
+            Effort::Quick => (most as f64 * QUICK) as usize,
+            Effort::Normal | Effort::High => most,
+        }
     }
 
     /// Whether no plan before keeps all resources equally busy.
@@ -297,6 +337,33 @@ impl<'t> Known<'t> {
         }
     }
 
+    /// Bounds by cutting planes; adds the plans that attain them.
+    fn bounds(&mut self, textbook: &Plan) -> Result<Vec<Bound>, Infeasible> {
+        let interrupt = &self.request.interrupt;
+        let is_quick = self.request.effort == Effort::Quick;
+        let mut bounds: Vec<Bound> = Vec::new();
+        for _ in 0..ROUNDS {
+            if interrupt.is_due() {
+                break;
+            }
+            let (shares, most_s) = self.best_shares();
+            let least_s = least_s(&bounds);
+            let is_near = is_quick && least_s >= most_s * NEAR;
+            let wanted_s = self.best_s().min(self.request.below_s());
+            let closes_little = most_s - least_s < (wanted_s - least_s) * LITTLE;
+            if is_near || closes_little || self.request.is_out_of_reach(least_s) {
+                break;
+            }
+            let problem = weighted(self.tables, &shares);
+            let solved = solve(Problem::new(&problem, shares[0]), textbook, interrupt)?;
+            bounds.push(Bound { seconds: solved.bound.as_seconds(), shares });
+            if !self.add(solved.plan) || interrupt.is_due() {
+                break;
+            }
+        }
+        Ok(bounds)
+    }
+
     /// Adds plans in which a second of a collective counts less than one of compute, beside which
     /// a part of it runs.
     fn discount_links(&mut self, textbook: &Plan) -> Result<(), Infeasible> {
@@ -318,9 +385,10 @@ impl<'t> Known<'t> {
         self.best.as_ref().map_or(f64::INFINITY, |best| best.order[0])
     }
 
-    /// The shares under which the known plan with the least weighted time has the most. Times are
-    /// in units of the largest, for the solver's sake.
-    fn best_shares(&self) -> Vec<f64> {
+    /// The shares under which the known plan with the least weighted time has the most, and that
+    /// time, above which no shares have a bound. Times are in units of the largest, for the
+    /// solver's sake.
+    fn best_shares(&self) -> (Vec<f64>, f64) {
         let unit = self.busy.iter().flatten().copied().fold(f64::MIN_POSITIVE, f64::max);
         let mut lp = Lp::new(OptimizationDirection::Maximize);
         let least = lp.add_var(1.0, (0.0, f64::INFINITY));
@@ -330,11 +398,10 @@ impl<'t> Known<'t> {
             let weighted = shares.iter().zip(busy).map(|(&share, seconds)| (share, seconds / unit));
             lp.add_constraint(weighted.chain([(least, -1.0)]), ComparisonOp::Ge, 0.0);
         }
-        let even = || vec![1.0 / self.resources as f64; self.resources];
-        lp.solve().map_or_else(
-            |_| even(),
-            |solution| shares.iter().map(|&share| solution[share].max(0.0)).collect(),
-        )
+        let Ok(solution) = lp.solve() else {
+            return (vec![1.0 / self.resources as f64; self.resources], f64::INFINITY);
+        };
+        (shares.iter().map(|&share| solution[share].max(0.0)).collect(), solution[least] * unit)
     }
 }
 

@@ -3,7 +3,6 @@
 use shardwise_ir::plan::Plan;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
-use crate::cost::collective::CostModel;
 use crate::cost::report;
 use crate::reshard::tables::Tables;
 use crate::solver::weight::Weight;
@@ -29,12 +28,11 @@ impl Objective {
         self.into()
     }
 
-    /// Those whose plans the search for this one starts from.
-    pub(crate) fn starts(self) -> &'static [Self] {
+    /// Whether it is a sum over steps.
+    pub fn is_sum(self) -> bool {
         match self {
-            Self::Serial | Self::Comm => &[],
-            Self::Overlap => &[Self::Serial, Self::Comm],
-            Self::Scheduled => &[Self::Serial, Self::Comm, Self::Overlap],
+            Self::Serial | Self::Comm => true,
+            Self::Overlap | Self::Scheduled => false,
         }
     }
 
@@ -57,11 +55,7 @@ pub(crate) fn objective_s(tables: &Tables<'_>, plan: &Plan, objective: Objective
     }
 }
 
-/// The sum of the steps of a plan.
+/// The sum of the steps of a plan, as the tables weight them.
 pub(crate) fn plan_price(tables: &Tables<'_>, plan: &Plan, objective: Objective) -> Weight {
-    report::weight(
-        &plan.into(),
-        objective.compute(),
-        &CostModel::time(tables.cost_model.refinement),
-    )
+    report::weight(&plan.into(), objective.compute(), &tables.cost_model)
 }

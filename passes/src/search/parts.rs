@@ -81,8 +81,7 @@ const FOR_THE_BOUND: f64 = 0.3;
 /// The least sum of steps in the relaxed space, or a bound of it; none for other objectives.
 fn relaxed_bound_s(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Option<f64> {
     let objective = request.objective;
-    let is_sum = objective.starts().is_empty();
-    let part = Part::relaxed(tables.program).filter(|_| is_sum)?;
+    let part = Part::relaxed(tables.program).filter(|_| objective.is_sum())?;
     let relaxed = Tables::within(tables.program, tables.cost_model.clone(), part.into());
     let model = Problem::new(&relaxed, objective.compute()).model();
     let interrupt = request.interrupt.part(FOR_THE_BOUND).with_work(FOR_THE_BOUND).unheard();

@@ -6,8 +6,12 @@ use shardwise_ir::{Diag, codes};
 use super::Search;
 use crate::Planned;
 use crate::display::units;
+use crate::options::Objective;
 use crate::tune::strategy::Key;
 use crate::tune::{Refused, Space, Strategy, Tuned};
+
+/// The ratio of schedules above which one is shorter.
+const SHORTER: f64 = 1.01;
 
 impl Search<'_, '_> {
     pub(super) fn answer(mut self) -> Result<Tuned, Refused> {
@@ -36,6 +40,7 @@ impl Search<'_, '_> {
             objective: self.leaves.options.objective.name(),
             lower_bound_s: lower_bound_s.min(strategies[0].objective_s),
             time_and_memory,
+            shorter_step: self.shorter_step(&strategies),
             against: Vec::new(),
             what_if: Vec::new(),
             strategies,
@@ -44,6 +49,16 @@ impl Search<'_, '_> {
             plan: planned.to_string(),
             space: Space { illegal_because, ..self.space },
         })
+    }
+
+    /// The number of the strategy with the shortest schedule, if the first is not near it.
+    fn shorter_step(&self, strategies: &[Strategy]) -> Option<usize> {
+        let is_minimized = self.leaves.options.objective == Objective::Scheduled;
+        let step_s = |number: &usize| strategies[number - 1].step_of_element_s();
+        let all = 1..=strategies.len();
+        let shortest = all.min_by(|a, b| step_s(a).total_cmp(&step_s(b)))?;
+        let is_shorter = step_s(&1) > step_s(&shortest) * SHORTER;
+        (is_shorter && !is_minimized).then_some(shortest)
     }
 
     /// The best of each strategy, best first.

@@ -2,8 +2,10 @@
 //!
 //! No device computes or keeps less than its share of that. On stages the time of layers counts the
 //! bubble as well, which follows from the number of stages, microbatches and layers alone: a
-//! candidate whose bubble is too long is cut before any plan is made for it. That is so for the sum
-//! of steps, in which the bubble is a formula; schedules fill it in their own ways.
+//! candidate whose bubble is too long is cut before any plan is made for it. In the sum of steps
+//! the bubble is a formula. For the schedule it is the work of a stage for all microbatches, before
+//! which one passes the stages before it, forward, and after which one passes them back; schedules
+//! that delay gradients of weights fill it in their own ways, and have none here.
 
 use indexmap::{IndexMap, IndexSet};
 use rayon::prelude::*;
@@ -14,8 +16,9 @@ use shardwise_ir::stages::Stages;
 use super::{ROUNDING, Search};
 use crate::Planned;
 use crate::options::{Effort, Objective};
-use crate::tune::candidate::{Candidate, Recompute};
+use crate::tune::candidate::{Candidate, Recompute, Staging};
 use crate::tune::leaf::Refusal;
+use crate::tune::stage_layers::fewer_first;
 
 /// What no candidate with this recomputation and number of microbatches is below.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +26,8 @@ pub(super) struct Floor {
     pub(super) seconds: f64,
     /// The part of it in which layers compute rows of the batch.
     of_layers_s: f64,
+    /// Whether it is one of schedules, not of the sum of steps.
+    is_scheduled: bool,
     /// Bytes of a device at the peak.
     pub(super) peak_bytes: f64,
     /// Bytes of parameters and state.
@@ -38,12 +43,30 @@ impl Floor {
             return self.seconds;
         };
         let stages = candidate.shape.stages;
-        // Other lists of layers have a longer stage, which takes more than their bubble is less.
-        let spread = Stages::spread(staging.schedule, stages, staging.chunks, layers);
-        let turns = spread.trip_count(microbatches, 1).including_bubble as f64;
+        let spread = || Stages::spread(staging.schedule, stages, staging.chunks, layers);
+        let turns = if self.is_scheduled {
+            let list = staging.longest.and_then(|of| fewer_first(layers, stages, microbatches, of));
+            let list = list.map(|list| Stages::new(staging.schedule, stages, list));
+            scheduled_turns(&list.unwrap_or_else(spread), staging, microbatches)
+        } else {
+            // Other lists of layers have a longer stage, which takes more than their bubble is
+            // less.
+            spread().trip_count(microbatches, 1).including_bubble
+        };
         let even = layers as f64 * microbatches as f64 / stages as f64;
-        self.seconds + self.of_layers_s * (turns / even - 1.0).max(0.0)
+        self.seconds + self.of_layers_s * (turns as f64 / even - 1.0).max(0.0)
     }
+}
+
+/// The layers that are run one after another in every schedule: on some stage those of all
+/// microbatches, and on each stage before it at least those of the shortest chunk for one.
+fn scheduled_turns(stages: &Stages, staging: Staging, microbatches: u64) -> u64 {
+    if staging.schedule.delays_weights() {
+        return 0;
+    }
+    let least = stages.layers().iter().copied().min().unwrap_or(0);
+    let by_stage = (0..).zip(stages.held());
+    by_stage.map(|(before, layers)| microbatches * layers + before * least).max().unwrap_or(0)
 }
 
 /// Candidates with equal floors: recomputation, microbatches, and the size of the batch.
@@ -76,16 +99,26 @@ impl Search<'_, '_> {
 
     fn floor_of(&self, planned: &Planned) -> Floor {
         let share = 1.0 / self.request.chips as f64;
-        let memory = &planned.report.memory;
-        let (bound_s, found_s) = (planned.lower_bound_s(), planned.own_s());
-        let has_bubble = planned.objective == Objective::Serial;
+        let report = &planned.report;
+        let is_scheduled = planned.objective == Objective::Scheduled;
+        let (mut bound_s, mut found_s) = (planned.lower_bound_s(), planned.own_s());
+        if is_scheduled {
+            // Other orders of the steps may be shorter than that of the schedule.
+            (bound_s, found_s) = (bound_s.min(report.overlap_s), report.overlap_s);
+        }
+        let has_bubble = match planned.objective {
+            Objective::Serial => true,
+            Objective::Scheduled => report.compute_s >= found_s * (1.0 - ROUNDING),
+            Objective::Comm | Objective::Overlap => false,
+        };
         let is_proven = has_bubble && bound_s >= found_s * (1.0 - ROUNDING);
         let of_layers_s = if is_proven { self.of_layers_s(planned) } else { 0.0 };
         Floor {
             seconds: share * bound_s * (1.0 - ROUNDING),
             of_layers_s: share * of_layers_s * (1.0 - ROUNDING),
-            peak_bytes: share * memory.peak_bytes,
-            resident_bytes: share * memory.resident_bytes,
+            is_scheduled,
+            peak_bytes: share * report.memory.peak_bytes,
+            resident_bytes: share * report.memory.resident_bytes,
         }
     }
 

@@ -20,8 +20,8 @@ impl Search<'_, '_> {
         let limit = self.limit() * (1.0 + 3.0 * ROUNDING);
         let below_s = own_s.min(self.seconds(candidate, limit));
         // A refusal says what the smallest plan needs, for which that without a limit is searched.
-        let is_known = stage != Stage::Unlimited && below_s.is_finite();
-        let unlimited_s = is_known.then(|| self.seconds(candidate, bound));
+        let is_known = self.first == Stage::Unlimited && stage != Stage::Unlimited;
+        let unlimited_s = (is_known && below_s.is_finite()).then(|| self.seconds(candidate, bound));
         Goal { below_s, unlimited_s, rival: None }
     }
 
@@ -32,7 +32,10 @@ impl Search<'_, '_> {
         let promise: Vec<f64> = self.open.iter().map(|open| self.promise(open)).collect();
         let mut promising: Vec<usize> = (0..self.open.len()).collect();
         promising.sort_by(|&a, &b| promise[a].total_cmp(&promise[b]).then(a.cmp(&b)));
-        let mut chosen: IndexSet<usize> = promising.into_iter().take(ROUND / 2).collect();
+        // What needs little memory gathers weights often, so it has a long schedule.
+        let has_solution = self.first != Stage::Unlimited && !self.found.is_empty();
+        let early = if has_solution { 0 } else { ROUND / 2 };
+        let mut chosen: IndexSet<usize> = promising.into_iter().take(early).collect();
         chosen.extend(0..self.open.len());
         let mut chosen: Vec<usize> = chosen.into_iter().take(ROUND).collect();
         chosen.sort_unstable_by(|a, b| b.cmp(a));

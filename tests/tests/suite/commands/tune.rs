@@ -1,11 +1,12 @@
 //! `tune`: the winner is that of exhaustive enumeration, the same on any number of cores, and a
 //! program that `plan` plans the same way; what is pinned stays; errors say what to change.
 
-use shardwise::options::{AxisParts, Cancellation, Grouping};
+use shardwise::options::{AxisParts, Cancellation, Grouping, Objective};
 use shardwise::tune::{
     FORMATS, Progress, Recompute, Refused, Request, Tuned, curve, doubled, tune,
 };
 use shardwise::{Options, plan};
+use shardwise_ir::stages::Schedule;
 use shardwise_tests::read;
 
 /// Layers in training, small enough to plan every candidate.
@@ -69,6 +70,56 @@ fn the_winner_is_that_of_exhaustive_enumeration() {
 }
 
 #[test]
+fn the_shortest_step_is_that_of_exhaustive_enumeration() {
+    let limited = |bytes| Options { objective: Objective::Scheduled, ..limited(bytes) };
+    let of = |chips: u64, stages: &[u64], microbatches: &[u64]| Request {
+        best: 1,
+        stages: stages.to_vec(),
+        microbatches: microbatches.to_vec(),
+        recompute: vec![Recompute::Nothing],
+        ..Request::of_chips(chips)
+    };
+    let staged = Request { chunks: vec![1, 2], ..of(4, &[1, 2], &[2, 4]) };
+    let schedules = Request { schedules: Schedule::ALL.to_vec(), ..of(2, &[2], &[4]) };
+    let layers = LAYERS.replace("L=4", "L=9");
+    let layers = layers.replace("B=512, D=1024, F=4096", "B=65536, D=64, F=256");
+    let uneven = Request { fewer_first: true, axes: 1, ..of(4, &[4], &[8]) };
+    let cases = [
+        (LAYERS, staged, limited(200e6)),
+        (LAYERS, schedules, limited(1e9)),
+        (layers.as_str(), uneven, limited(80e9)),
+        (PRODUCT, Request { best: 2, ..of(16, &[1], &[1, 2, 4]) }, limited(12e6)),
+        (FORWARD, Request { best: 2, ..of(16, &[1], &[1]) }, limited(2.7e6)),
+    ];
+    for (source, request, options) in cases {
+        let every = Request { exhaustive: true, ..request.clone() };
+        let (found, every) = (tuned(source, &request, &options), tuned(source, &every, &options));
+        let (own, other) = (&found.strategies[0], &every.strategies[0]);
+        assert!((own.step_s - other.step_s).abs() <= 1e-8 * other.step_s, "{own:?} {other:?}");
+        assert_eq!(bits(own.step_s), bits(own.objective_s));
+        assert!(found.lower_bound_s <= other.step_s && found.shorter_step.is_none());
+        let Tuned { space, .. } = &found;
+        let all = space.cut + space.planned + space.over_memory + space.illegal + space.left;
+        assert_eq!(all, space.candidates, "{space:?}");
+        assert!(space.planned <= every.space.planned, "{space:?}");
+    }
+}
+
+#[test]
+fn a_shorter_step_below_the_first_is_named() {
+    let model = "tests/programs/tune/mlp.shard";
+    let request = Request { microbatches: vec![1], stages: vec![1], ..Request::of_chips(16) };
+    let found = tuned(&read(model), &request, &Options::default());
+    let number = found.shorter_step.expect("another has a shorter step");
+    let step_s = |number: usize| found.strategies[number - 1].step_s;
+    assert!(number > 1 && found.strategies.iter().all(|of| of.step_s >= step_s(number)));
+    assert!(step_s(number) * 1.01 < step_s(1));
+    let text = (FORMATS[0].write)(&found).expect("a table");
+    let line = format!("number {number} has a shorter step");
+    assert!(text.contains(&line) && text.contains("--objective scheduled"), "{text}");
+}
+
+#[test]
 fn bounds_cut_most_of_the_space() {
     let request = Request { best: 1, ..small(64) };
     let space = tuned(PRODUCT, &request, &Options::default()).space;
@@ -77,15 +128,18 @@ fn bounds_cut_most_of_the_space() {
 
 #[test]
 fn the_result_does_not_depend_on_the_number_of_cores() {
-    let on = |threads: usize| {
+    let by = |threads: usize, objective: Objective| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.expect("there are threads");
         pool.install(|| {
-            let tuned = tuned(PRODUCT, &small(64), &limited(7e6));
+            let options = Options { objective, ..limited(7e6) };
+            let tuned = tuned(PRODUCT, &small(64), &options);
             (format!("{:?} {:?}", tuned.strategies, tuned.space), tuned.winner)
         })
     };
-    assert_eq!(on(1), on(3));
+    for objective in [Objective::Serial, Objective::Scheduled] {
+        assert_eq!(by(1, objective), by(3, objective));
+    }
 }
 
 #[test]
@@ -183,8 +237,11 @@ fn a_timeout_ends_a_search_with_the_best_so_far() {
         "tests/programs/tune/llama3-70b.shard",
         "tests/programs/tune/llama3-405b.shard",
     ];
-    for model in models {
-        match tune(model, &read(model), &request, &Options::default(), &|_| ()) {
+    let objectives = [Objective::Serial, Objective::Scheduled];
+    let all = objectives.iter().flat_map(|objective| models.map(|model| (model, *objective)));
+    for (model, objective) in all {
+        let options = Options { objective, ..Options::default() };
+        match tune(model, &read(model), &request, &options, &|_| ()) {
             // A fast machine may be done with the smallest model in time.
             Ok(tuned) => {
                 let space = &tuned.space;

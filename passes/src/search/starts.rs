@@ -1,0 +1,168 @@
+//! The plans from which a search for what is no sum starts: those of sums within the memory, where
+//! the search itself has no limit on it.
+//!
+//! For the schedule they are also the plans of sums in which a second on the links of one axis
+//! counts less than one of compute: in a schedule, what moves parameters along an axis mostly runs
+//! beside compute, and what moves activations is waited for. Axes that have both kinds are counted
+//! with two weights, and all axes together with one. So a plan may communicate more than that with
+//! the least sum, and take less time.
+//!
+//! Alternatives: *weights from a schedule*, the share of an axis's time that is waited for, jump
+//! between two plans, and found a shorter schedule than the fixed weights in none of six strategies
+//! of `LLaMA-3` 70B; *a search among neighbours of a plan* schedules each of them, which takes much
+//! longer than to price it.
+
+use std::sync::Arc;
+
+use shardwise_ir::ids::AxisId;
+use shardwise_ir::plan::Plan;
+use shardwise_ir::program::Program;
+
+use crate::cost::collective::{CostModel, shift_seconds};
+use crate::reshard::tables::Tables;
+use crate::search::objective::{Objective, objective_s};
+use crate::search::outcome::{Effort, Goal, Refusal, Request};
+use crate::search::{balanced, summed};
+
+/// Weights of a second on the links of one axis, where one of compute and of other axes is 1.
+const OF_ONE_AXIS: [f64; 2] = [0.1, 0.3];
+
+/// The weight of a second on the links of every axis.
+const OF_ALL_AXES: f64 = 0.1;
+
+/// Starts above the goal by more than this ratio end a quick search: with other weights, plans of
+/// `LLaMA-3` 70B were up to 6% faster.
+const FAR: f64 = 1.15;
+
+/// A start within this ratio of the bound ends it, too.
+const NEAR_BOUND: f64 = 1.005;
+
+/// Bytes by which axes are compared.
+const BYTES: f64 = 1e9;
+
+/// What a start minimises.
+enum Sum {
+    /// All steps, or all collectives.
+    Of(Objective),
+    /// All steps, with a weight for a second on each axis.
+    Weighted(Vec<f64>),
+    /// The busiest resource, from the starts before it.
+    Busiest,
+}
+
+/// The starts that fit; the first refusal if there are none. No plan takes less than `least_s`.
+pub(super) fn plans(
+    tables: &Tables<'_>,
+    textbook: &Plan,
+    request: &Request,
+    least_s: f64,
+) -> Result<Vec<Plan>, Refusal> {
+    let sums = sums(tables.program, request);
+    let (mut starts, mut refusal) = (Vec::new(), None);
+    for (number, sum) in sums.iter().enumerate() {
+        // As much time for each as for the search that starts from them.
+        let share = 1.0 / (sums.len() - number + 1) as f64;
+        let interrupt = request.interrupt.part(share).unheard();
+        let own = Request { interrupt, ..request.clone() };
+        match plan(tables, textbook, sum, &starts, &own) {
+            Ok(plan) => starts.extend(plan),
+            Err(refused) => refusal = refusal.or(Some(refused)),
+        }
+        let best_s = |starts: &[Plan]| {
+            let seconds = |plan| objective_s(tables, plan, request.objective);
+            starts.iter().map(seconds).fold(f64::INFINITY, f64::min)
+        };
+        let ends_early = || {
+            let is_quick = request.effort == Effort::Quick && !starts.is_empty();
+            is_quick && is_enough(best_s(&starts), least_s, request.below_s())
+        };
+        if request.interrupt.is_cancelled() || ends_early() {
+            break;
+        }
+    }
+    match refusal {
+        Some(refusal) if starts.is_empty() => Err(refusal),
+        _ => Ok(starts),
+    }
+}
+
+/// Whether more starts are worth little: there is one near the bound, or none is near the goal.
+fn is_enough(best_s: f64, least_s: f64, below_s: f64) -> bool {
+    best_s <= least_s * NEAR_BOUND || best_s > below_s * FAR
+}
+
+/// The plan of a sum; none where it needs starts and there are none.
+fn plan(
+    tables: &Tables<'_>,
+    textbook: &Plan,
+    sum: &Sum,
+    starts: &[Plan],
+    request: &Request,
+) -> Result<Option<Plan>, Refusal> {
+    let of = |objective: Objective| Request { objective, goal: None, ..request.clone() };
+    let found = match sum {
+        Sum::Of(objective) => summed(tables, textbook, &of(*objective))?,
+        Sum::Weighted(links) => {
+            let of_links = Some(links.clone());
+            let model = CostModel { links: of_links, ..tables.cost_model.clone() };
+            let weighted = tables.repriced(model);
+            // A start, of which no proof is needed.
+            let share = (Effort::Quick.work() / request.effort.work()).min(1.0);
+            let interrupt = request.interrupt.with_work(share);
+            let goal = below(request.below_s(), links);
+            let request = Request { interrupt, effort: Effort::Quick, goal, ..request.clone() };
+            summed(&weighted, textbook, &Request { objective: Objective::Serial, ..request })?
+        }
+        Sum::Busiest if starts.is_empty() => return Ok(None),
+        Sum::Busiest => {
+            let request = of(Objective::Overlap);
+            balanced::search(tables, textbook, &request, |_| Ok(starts.to_vec()))?
+        }
+    };
+    Ok(Some(found.plan))
+}
+
+/// What the weighted sum is below in plans whose schedules reach a goal: none of the resources is
+/// busy for longer than the schedule takes.
+fn below(seconds: f64, links: &[f64]) -> Option<Arc<Goal>> {
+    let below_s = seconds * (1.0 + links.iter().sum::<f64>());
+    let goal = Goal { below_s, unlimited_s: None, rival: None };
+    below_s.is_finite().then(|| Arc::new(goal))
+}
+
+/// The sums whose plans are starts.
+fn sums(program: &Program, request: &Request) -> Vec<Sum> {
+    let is_quick = request.effort == Effort::Quick;
+    if request.objective == Objective::Overlap {
+        return vec![Sum::Of(Objective::Serial), Sum::Of(Objective::Comm)];
+    }
+    let axes = slowest_first(program);
+    let alone = |axis: &AxisId| {
+        let weights = |weight: f64| {
+            let of = |other: AxisId| if other == *axis { weight } else { 1.0 };
+            Sum::Weighted(program.mesh.axes.indices().map(of).collect())
+        };
+        OF_ONE_AXIS.map(weights)
+    };
+    if is_quick {
+        let slowest = axes.first().into_iter().flat_map(alone);
+        return slowest.chain([Sum::Of(Objective::Serial)]).collect();
+    }
+    let every = (axes.len() > 1).then(|| vec![OF_ALL_AXES; program.mesh.axes.len()]);
+    let known = [Sum::Of(Objective::Serial), Sum::Of(Objective::Comm), Sum::Busiest];
+    let weighted = axes.iter().flat_map(alone).chain(every.map(Sum::Weighted));
+    known.into_iter().chain(weighted).collect()
+}
+
+/// The axes of more than one device that are not the stages of a pipeline, those with the slowest
+/// links first.
+fn slowest_first(program: &Program) -> Vec<AxisId> {
+    let is_stages = |axis: AxisId| {
+        program.repeats.iter().any(|of| of.pipeline.as_ref().is_some_and(|of| of.axis == axis))
+    };
+    let several = |axis: &AxisId| program.mesh.axes[*axis].size > 1 && !is_stages(*axis);
+    let mut axes: Vec<AxisId> = program.mesh.axes.indices().filter(several).collect();
+    let seconds = |axis: &AxisId| shift_seconds(program, &[*axis], BYTES);
+    axes.sort_by(|a, b| seconds(b).total_cmp(&seconds(a)));
+    axes
+}
