@@ -67,13 +67,17 @@ const KEPT: usize = 3;
 /// solutions evaluate, at most: seconds.
 const MOST_SOLUTIONS: usize = 6000;
 const MOST_WORK: usize = 30_000;
-const MOST_EVALUATIONS: usize = 1 << 25;
+const MOST_EVALUATIONS: usize = 1 << 28;
+
+/// The share of the evaluations, and of the schedules, where plans below a goal are wanted: one of
+/// many searches, most of which find none.
+const BELOW_A_GOAL: f64 = 0.125;
 
 /// Combinations in their tables, at most.
 const MOST_TABULATED: usize = 1 << 28;
 
 /// Steps of plans that are scheduled, at most: seconds.
-const MOST_SCHEDULED: usize = 50_000;
+const MOST_SCHEDULED: usize = 200_000;
 
 /// The share of this work that a quick search does.
 const QUICK: f64 = 0.2;
@@ -161,7 +165,7 @@ fn branch(textbook: &Plan, shares: &[Vec<f64>], known: &mut Known<'_>) -> f64 {
     let critical_path = is_scheduled.then(|| CriticalPath::new(in_seconds)).flatten();
     let solutions = MOST_SOLUTIONS.min(MOST_WORK / views[0].problem.variables.len().max(1));
     let solutions = known.share_of(solutions);
-    let evaluations = known.share_of(MOST_EVALUATIONS);
+    let evaluations = known.share_below(MOST_EVALUATIONS);
     let mut search = BalancedSearch { views, critical_path, known, solutions, evaluations };
     best_first(
         &mut search,
@@ -287,8 +291,14 @@ impl<'t> Known<'t> {
     fn new(tables: &'t Tables<'t>, request: &'t Request) -> Self {
         let resources = 1 + tables.program.mesh.axes.len();
         let mut known = Self { tables, request, resources, busy: Vec::new(), best: None, steps: 0 };
-        known.steps = known.share_of(MOST_SCHEDULED);
+        known.steps = known.share_below(MOST_SCHEDULED);
         known
+    }
+
+    /// The same of work that a goal limits.
+    fn share_below(&self, most: usize) -> usize {
+        let share = if self.request.goal.is_some() { BELOW_A_GOAL } else { 1.0 };
+        self.share_of((most as f64 * share) as usize)
     }
 
     /// What may be done of so much work.
