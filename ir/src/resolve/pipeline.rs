@@ -76,7 +76,7 @@ impl Resolver<'_> {
             Contents::Statements => {
                 self.not_layers(rest.first().map_or(span, |statement| statement.span), span);
             }
-            Contents::Blocks if self.frame.is_some() => self.open_blocks(of, span, rest),
+            Contents::Blocks if self.frame.is_some() => self.open_whole(&of.axis, None, span, rest),
             _ => {}
         }
     }

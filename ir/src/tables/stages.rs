@@ -220,8 +220,9 @@ impl Stages {
             Self::new(left.schedule, stages, both.collect())
         };
         let mut blocks = blocks;
-        let first = blocks.next()?.clone();
-        Some(blocks.fold(first, sum))
+        let first = blocks.next()?;
+        let alone = Self::new(first.schedule, first.held.len() as u64, first.layers.clone());
+        Some(blocks.fold(alone, sum))
     }
 
     /// How often a device of the busiest stage receives a microbatch for these layers.

@@ -71,16 +71,6 @@ pub(super) fn contents(rest: &[Spanned<Statement>]) -> Contents {
 }
 
 impl Resolver<'_> {
-    /// Opens the block around the several of a pipeline.
-    pub(super) fn open_blocks(
-        &mut self,
-        of: &ast::Pipeline,
-        span: Span,
-        rest: &[Spanned<Statement>],
-    ) {
-        self.open_whole(&of.axis, None, span, rest);
-    }
-
     /// `pipeline Z reversed {`.
     pub(super) fn open_reversed(
         &mut self,
@@ -103,7 +93,8 @@ impl Resolver<'_> {
         self.not_opened();
     }
 
-    fn open_whole(
+    /// Opens the block around the several of a pipeline.
+    pub(super) fn open_whole(
         &mut self,
         name: &Name,
         reversed: Option<RepeatId>,
@@ -167,6 +158,12 @@ impl Resolver<'_> {
             Statement::Close | Statement::Allow(_) | Statement::Assert(_) => return false,
             _ => {}
         }
+        self.in_no_block(span, whole);
+        true
+    }
+
+    /// A statement, or a scan, that is on no stage.
+    fn in_no_block(&mut self, span: Span, whole: RepeatId) {
         let pipeline = self.repeats[whole].span;
         let diag = Diag::error(
             codes::FORM,
@@ -179,7 +176,6 @@ impl Resolver<'_> {
             `stage head { … }` around what the last does after them, and other statements before \
             or after the pipeline",
         ));
-        true
     }
 
     /// Closes the pipeline's block: places the layers of all blocks in it on the stages.
@@ -189,6 +185,10 @@ impl Resolver<'_> {
             .indices()
             .filter(|&block| self.repeats[block].within == Some(whole))
             .collect();
+        let scan = inside.iter().map(|&block| &self.repeats[block]).find(|of| of.scan.is_some());
+        if let Some(span) = scan.map(|of| of.span) {
+            return self.in_no_block(span, whole);
+        }
         let runs: Vec<Run> = inside.iter().map(|&block| self.run(block)).collect();
         let count = runs.iter().map(|run| match run {
             Run::Layers(count) => *count,
