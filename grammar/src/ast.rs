@@ -150,6 +150,20 @@ pub struct TensorDecl {
     pub span: Span,
 }
 
+impl Statement {
+    /// Whether the statements up to its `}` are inside it.
+    pub fn opens_block(&self) -> bool {
+        matches!(
+            self,
+            Self::Repeat(_)
+                | Self::Scan(_)
+                | Self::Microbatches(_)
+                | Self::Pipeline(_)
+                | Self::Stage(_)
+        )
+    }
+}
+
 impl TensorDecl {
     /// One that nothing is known of yet.
     pub(crate) fn nameless(span: Span) -> Self {

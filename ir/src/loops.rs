@@ -5,4 +5,5 @@
 pub mod checkpoint;
 mod keep_gathered;
 pub mod pipeline;
+mod pipeline_blocks;
 pub mod unroll;

@@ -18,7 +18,6 @@ use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::cost::collective::Refinement;
 use crate::cost::liveness::{self, memory};
-use crate::cost::pipeline_stages;
 use crate::cost::report::{Report, report};
 pub use crate::fusion::{KernelFault, saving_memory, with_kernels};
 use crate::identical::{self, Once};
@@ -259,7 +258,7 @@ pub fn rewrite(
             Run::Resolved | Run::Open(_) | Run::Plan(_) => program,
         };
     }
-    pipeline_stages::charge_by_estimate(&mut program);
+    liveness::charge_by_estimate(&mut program);
     Ok(Rewritten { program: program.into(), computed_once })
 }
 

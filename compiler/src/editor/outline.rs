@@ -30,11 +30,7 @@ pub(super) fn symbols(file: &File, names: &Names, source: &str) -> Vec<Symbol> {
     for statement in &file.statements {
         match &statement.node {
             Statement::Close => close(&mut levels, statement.span.end),
-            Statement::Repeat(_)
-            | Statement::Scan(_)
-            | Statement::Microbatches(_)
-            | Statement::Pipeline(_)
-            | Statement::Stage(_) => {
+            of if of.opens_block() => {
                 let symbol = block(statement, source);
                 levels.last_mut().into_iter().for_each(|level| level.push(symbol.clone()));
                 levels.push(Vec::new());
@@ -93,11 +89,7 @@ pub(super) fn folds(file: &File, source: &str) -> Vec<Fold> {
     let mut open = Vec::new();
     for statement in &file.statements {
         match &statement.node {
-            Statement::Repeat(_)
-            | Statement::Scan(_)
-            | Statement::Microbatches(_)
-            | Statement::Pipeline(_)
-            | Statement::Stage(_) => open.push(statement.span.start),
+            of if of.opens_block() => open.push(statement.span.start),
             Statement::Close => folds.extend(open.pop().map(|start| Fold {
                 span: Span::new(start, statement.span.end),
                 is_comment: false,

@@ -226,10 +226,11 @@ impl<'s> Template<'s> {
         self.blocks(is_layers)
     }
 
-    /// The pipelines of the program, where they are to be released.
+    /// The pipelines of the program, and what is beside their layers, if they are to be released.
     fn released_pipelines(&self) -> impl Iterator<Item = (Span, Span)> {
         let free = self.free;
-        self.blocks(move |of| free && matches!(of, Statement::Pipeline(_)))
+        let pipelines = self.blocks(move |of| free && matches!(of, Statement::Pipeline(_)));
+        pipelines.chain(self.blocks(move |of| free && matches!(of, Statement::Stage(_))))
     }
 
     /// The blocks of a kind that are in no other of it: their first statement and their end.
@@ -238,9 +239,7 @@ impl<'s> Template<'s> {
         let mut found = Vec::new();
         for statement in &self.file.statements {
             match &statement.node {
-                of @ (Statement::Repeat(_)
-                | Statement::Microbatches(_)
-                | Statement::Pipeline(_)) => open.push((statement.span, is_one(of))),
+                of if of.opens_block() => open.push((statement.span, is_one(of))),
                 Statement::Close => {
                     let begun = open.pop();
                     let is_outermost = open.iter().all(|(_, is_one)| !is_one);

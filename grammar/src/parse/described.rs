@@ -38,13 +38,7 @@ pub(super) fn unbalanced(file: &File, source: &str) -> Vec<Diag> {
     let mut diags = Vec::new();
     for Spanned { node, span } in &file.statements {
         match node {
-            Statement::Repeat(_)
-            | Statement::Scan(_)
-            | Statement::Pipeline(_)
-            | Statement::Stage(_)
-            | Statement::Microbatches(_) => {
-                open.push(*span);
-            }
+            of if of.opens_block() => open.push(*span),
             Statement::Close if open.pop().is_none() => diags.push(errors::nothing_to_close(*span)),
             _ => {}
         }

@@ -38,14 +38,8 @@ impl Unread {
         }
         self.names.extend(names(pairs));
         for statement in statements {
-            match statement.node {
-                Statement::Repeat(_)
-                | Statement::Scan(_)
-                | Statement::Microbatches(_)
-                | Statement::Pipeline(_)
-                | Statement::Stage(_) => {
-                    self.depth += 1;
-                }
+            match &statement.node {
+                of if of.opens_block() => self.depth += 1,
                 Statement::Close => self.depth -= 1,
                 _ => {}
             }

@@ -470,11 +470,7 @@ fn own_statements(rest: &[Spanned<Statement>]) -> impl Iterator<Item = &Statemen
     let mut depth = 0_usize;
     let in_block = rest.iter().map(|statement| &statement.node).map_while(move |statement| {
         match statement {
-            Statement::Repeat(_)
-            | Statement::Scan(_)
-            | Statement::Microbatches(_)
-            | Statement::Pipeline(_)
-            | Statement::Stage(_) => depth += 1,
+            of if of.opens_block() => depth += 1,
             Statement::Close => depth = depth.checked_sub(1)?,
             _ => {}
         }

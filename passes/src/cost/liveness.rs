@@ -45,7 +45,7 @@ use crate::layouts::local_shape;
 use crate::training::frameworks::Frameworks;
 
 pub use live_at::{Live, live_at, live_ranges};
-pub use of_stages::{charge_heaviest, memory, memory_as_charged};
+pub use of_stages::{charge_by_estimate, charge_heaviest, memory, memory_as_charged};
 use sweep::{LiveRange, PerLayer};
 
 /// Bytes of one device.

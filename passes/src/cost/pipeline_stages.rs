@@ -2,20 +2,21 @@
 //! blocks.
 //!
 //! The time of a stage for a microbatch is the time that its layers add to the schedule of one
-//! device, so collectives overlap compute inside a stage as elsewhere. All devices are charged as
-//! the busiest ones: those with the most layers, and those that keep the most for gradients, which
-//! with equal stages is the first. `stage_report` has each stage.
+//! device, so collectives overlap compute inside a stage as elsewhere. With one block all devices
+//! are charged as the busiest ones: those with the most layers, and those that keep the most for
+//! gradients, which with equal stages is the first. Of several blocks each position has its own
+//! times; which stage's memory counts is in [`crate::cost::liveness`]. `stage_report` has each
+//! stage.
 
 use indexmap::IndexSet;
 use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::pipeline::Stages;
 use shardwise_ir::plan::{Plan, Step, StepKind};
-use shardwise_ir::program::{BlockKind, Blocks, Program, Value};
-use shardwise_ir::sharding::Sharding;
+use shardwise_ir::program::{Blocks, Program};
+use shardwise_ir::unroll::is_loop_exit;
 
 use crate::cost::pipeline_schedule::{PassTimes, PipelineShape, StageTimes};
 use crate::cost::report::StepCost;
-use crate::layouts::local_shape;
 
 /// The block that iterates over the layers of `block` in reverse.
 pub fn reverse(program: &Program, block: RepeatId) -> Option<RepeatId> {
@@ -67,85 +68,6 @@ pub fn all_copies(program: &Program, value: ValueId) -> f64 {
     program.layers_in_memory(block) as f64 * parts as f64
 }
 
-/// Sets the stage whose memory is that of all plans of a program, where a pipeline has several
-/// blocks: the one that would have the most if nothing were sharded, so that what a search demands
-/// is that of devices which do need it.
-pub fn charge_by_estimate(program: &mut Program) {
-    for whole in of_several(program) {
-        let weight = |stage: u64| estimated_bytes(program, whole, stage);
-        let stages = 0..program.stages(Some(whole));
-        let heaviest = stages.max_by(|&a, &b| weight(a).total_cmp(&weight(b)).then(b.cmp(&a)));
-        charge(program, whole, heaviest);
-    }
-}
-
-/// The pipelines of several blocks.
-fn of_several(program: &Program) -> Vec<RepeatId> {
-    let is_it = |block: &RepeatId| {
-        let repeat = &program.repeats[*block];
-        repeat.kind == BlockKind::Pipeline && repeat.reversed.is_none()
-    };
-    program.repeats.indices().filter(is_it).collect()
-}
-
-/// Sets the stage whose memory counts, in both directions.
-fn charge(program: &mut Program, whole: RepeatId, stage: Option<u64>) {
-    let blocks: Vec<RepeatId> = program
-        .repeats
-        .indices()
-        .filter(|&block| program.repeats.iterates_over(Some(block), whole))
-        .collect();
-    for block in blocks {
-        if let Some(pipeline) = &mut program.repeats[block].pipeline {
-            pipeline.stages = pipeline.stages.clone().charged_as(stage);
-        }
-    }
-}
-
-/// The bytes of a stage's parameters, and of what it computes going forward for its microbatches in
-/// flight, if nothing is sharded.
-fn estimated_bytes(program: &Program, whole: RepeatId, stage: u64) -> f64 {
-    let Some(shape) = shape(program, whole) else { return 0.0 };
-    let in_flight = shape.in_flight(stage);
-    let values = program.values.iter_enumerated();
-    let inside = values.filter(|(_, value)| program.repeats.is_inside(value.repeat, whole));
-    let bytes = |(id, value): (ValueId, &Value)| {
-        let held = program
-            .pipeline(value.repeat)
-            .map_or(0, |pipeline| pipeline.stages.held()[stage as usize]);
-        let copies = (held * program.layers_per_staged(value.repeat)) as f64;
-        let times = if program.has_batch(value.repeat, id) { in_flight } else { 1.0 };
-        let whole = Sharding::replicated(value.dims.len());
-        copies * times * local_shape::local_bytes(program, id, &whole)
-    };
-    inside.map(bytes).sum()
-}
-
-/// For a program with a pipeline of several blocks, the same with the memory of each stage, in
-/// turn; stages that have the same layers as one before them and as few microbatches are left out.
-pub fn charged_by_stage(program: &Program) -> Vec<Program> {
-    let Some(&whole) = of_several(program).first() else { return Vec::new() };
-    let Some(shape) = shape(program, whole) else { return Vec::new() };
-    let held = |stage: u64| -> Vec<u64> {
-        let blocks = program.blocks_of_pipeline(whole).into_iter();
-        let stages = blocks.filter_map(|block| program.pipeline(Some(block)));
-        stages.map(|pipeline| pipeline.stages.held()[stage as usize]).collect()
-    };
-    let is_less = |stage: u64| {
-        let mut before = 0..stage;
-        before.any(|other| {
-            held(other) == held(stage) && shape.in_flight(other) >= shape.in_flight(stage)
-        })
-    };
-    let distinct = (0..shape.stages).filter(|&stage| !is_less(stage));
-    let charged = |stage: u64| {
-        let mut program = program.clone();
-        charge(&mut program, whole, Some(stage));
-        program
-    };
-    distinct.map(charged).collect()
-}
-
 /// Whether a step runs for each microbatch of its block.
 pub fn by_microbatch(program: &Program, step: &Step) -> bool {
     match &step.kind {
@@ -186,10 +108,6 @@ pub fn pipelines(
     layer_s: impl Fn(RepeatId, &[StepCost]) -> f64,
 ) -> Vec<Staged> {
     let program = &plan.program;
-    let is_whole = |block: &RepeatId| {
-        program.repeats[*block].reversed.is_none()
-            && program.whole_pipeline(Some(*block)) == Some(*block)
-    };
     let staged = |whole: RepeatId| {
         let shape = shape(program, whole)?;
         let layers = program.layers_of_pipeline(whole)?;
@@ -208,7 +126,7 @@ pub fn pipelines(
         let makespan_s = shape.makespan_s(&times);
         Some(Staged { block: whole, shape, layers, times, makespan_s })
     };
-    program.repeats.indices().filter(is_whole).filter_map(staged).collect()
+    program.pipelines().filter_map(staged).collect()
 }
 
 /// The times of one block of a pipeline.
@@ -349,19 +267,18 @@ pub fn once_s(plan: &Plan, costs: &[StepCost]) -> f64 {
         let stages = 0..program.stages(Some(whole));
         stages.map(|stage| on(whole, stage)).fold(0.0, f64::max)
     };
-    let is_whole = |block: &RepeatId| {
-        program.repeats[*block].reversed.is_none()
-            && program.whole_pipeline(Some(*block)) == Some(*block)
-    };
-    program.repeats.indices().filter(is_whole).map(longest).sum()
+    program.pipelines().map(longest).sum()
 }
 
 /// The values of a reversed block from which the gradient for the previous stage is computed; all
 /// others are for gradients of weights.
 fn activation_gradients(plan: &Plan, back: RepeatId) -> IndexSet<ValueId> {
     let program = &plan.program;
-    let sent = program.outputs.iter().filter(|output| program.carried_into(output).is_some());
-    let mut needed: IndexSet<ValueId> = sent.map(|output| output.value).collect();
+    let carried = program.outputs.iter().filter(|output| program.carried_into(output).is_some());
+    // What a head or another block that carries nothing gives back to the layers before it.
+    let left = program.ops.iter().filter(|op| is_loop_exit(op)).map(|op| op.operands[0].value);
+    let left = left.filter(|&value| program.has_batch(program.values[value].repeat, value));
+    let mut needed: IndexSet<ValueId> = carried.map(|output| output.value).chain(left).collect();
     let inside = |step: &&Step| program.staged_block(step.repeat) == Some(back);
     for step in plan.steps.iter().rev().filter(inside) {
         if needed.contains(&step.result.value) {

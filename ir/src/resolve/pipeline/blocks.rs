@@ -45,27 +45,22 @@ pub(super) enum Contents {
 
 /// What a pipeline holds whose statements are at the beginning of `rest`.
 pub(super) fn contents(rest: &[Spanned<Statement>]) -> Contents {
-    let (mut depth, mut outermost, mut deepest) = (0_usize, 0_usize, 0_usize);
+    let (mut depth, mut outermost, mut has_blocks) = (0_usize, 0_usize, false);
     for Spanned { node: statement, .. } in rest {
-        if depth == 0 && *statement != Statement::Close {
-            outermost += 1;
-        }
         match statement {
-            Statement::Repeat(_)
-            | Statement::Scan(_)
-            | Statement::Microbatches(_)
-            | Statement::Pipeline(_)
-            | Statement::Stage(_) => depth += 1,
             Statement::Close if depth == 0 => break,
             Statement::Close => depth -= 1,
-            _ => {}
+            of => {
+                outermost += usize::from(depth == 0);
+                depth += usize::from(of.opens_block());
+                has_blocks |= of.opens_block();
+            }
         }
-        deepest = deepest.max(depth);
     }
     let begins = rest.first().map(|statement| &statement.node);
     match begins {
         Some(Statement::Repeat(of)) if of.count.is_some() && outermost <= 1 => Contents::OneRepeat,
-        _ if deepest == 0 => Contents::Statements,
+        _ if !has_blocks => Contents::Statements,
         _ => Contents::Blocks,
     }
 }

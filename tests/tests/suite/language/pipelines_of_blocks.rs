@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
+use shardwise::tune::{Request, tune};
 use shardwise::verify::Sizes;
 use shardwise::{Options, Planned, Strategy as Planning};
 use shardwise_ir::program::BlockKind;
@@ -202,4 +203,30 @@ fn a_head_makes_the_last_stage_longer() {
     assert!(short[..3].iter().zip(&long).all(|(short, long)| close(*short, *long)));
     assert!(close(short[0], short[2]) && short[3] > short[2]);
     assert!(close(long[3] - short[3], short[3] - short[2]), "{short:?} {long:?}");
+}
+
+/// The gradient that a head gives back to the layers before it is no gradient of its weights, which
+/// zero-bubble schedules delay.
+#[test]
+fn what_a_head_gives_back_is_not_delayed() {
+    let source = "hardware tpu-v5p\nmesh Z=2\ndim B=4096, D=1024, F=4096, M=65536\n\
+        input x[B, D]\npipeline Z, microbatches=4 of B, schedule=zb-h1 {\nrepeat L=2 {\ncarry x\n\
+        param W[D, F], V[F, D]\nx = x + gelu(x *D W) *F V\n}\nstage head {\nparam Out[D, M]\n\
+        loss = sum_{B,M}(square(x *D Out))\n}\n}\nbackward from loss\noutput loss[]\n";
+    let planned = plan("head", source, Planning::Textbook);
+    let last = planned.report.schedule.pipelines[0].times.at(1);
+    // Of two products that are as long as the forward one, the head delays one.
+    let delayed = last.weights_s / last.backward_s;
+    assert!((0.25..0.6).contains(&delayed), "{last:?}");
+}
+
+/// `tune --free` releases such a pipeline with what is beside its layers.
+#[test]
+fn tune_releases_a_pipeline_of_blocks() {
+    let source = shardwise_tests::read("tests/programs/pipelines/blocks.shard");
+    let request = Request { free: true, best: 1, ..Request::of_chips(8) };
+    let tuned = tune("blocks", &source, &request, &Options::default(), &|_| ());
+    let winner = &tuned.expect("a strategy").winner;
+    assert!(!winner.contains("stage ") && !winner.contains("pipeline "), "{winner}");
+    checked_plans("winner", winner, Sizes::Scaled);
 }
