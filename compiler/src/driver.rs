@@ -16,14 +16,14 @@ use shardwise_passes::pipeline::{
 };
 use shardwise_passes::regroup::Regrouping;
 use shardwise_passes::report::report;
-use shardwise_passes::{ExpandedPlan, Goal, Request};
+use shardwise_passes::{ExpandedPlan, Goal, Optimality, Request};
 
 use crate::diagnostics::Findings;
 use crate::grouping;
 use crate::hardware::named_file::hardware_file;
 use crate::options::{Options, Strategy};
 use crate::pass_faults;
-use crate::planned::{NoPlan, Origin, Planned, attention_site, budget, claim};
+use crate::planned::{self, NoPlan, Origin, Planned, attention_site, budget, claim};
 use crate::split_axes;
 
 /// A program that was read, with its diagnostics.
@@ -327,38 +327,67 @@ fn planned<'p>(
 /// A plan with its costs and its claim of optimality.
 type Made = (ExpandedPlan<'static>, Reports, Origin);
 
-/// The plan of a program; where it does not fit into memory, that of the program without what
-/// frameworks keep where memory allows.
+/// How many times a plan may take its bound before less is kept in memory, which may be why.
+const MUCH_MORE: f64 = 1.1;
+
+/// The plan of a program; where it does not fit into memory, or memory may make it slow, that of
+/// the program without what frameworks keep where memory allows, if that is cheaper.
 fn made_to_fit(
     program: Analyzed,
     options: &Options,
     request: Request,
 ) -> Result<Made, NoPlan<Vec<Diag>>> {
     let smaller = pipeline::saving_memory(&program);
-    let capacity_bytes = request.capacity;
     let kept = made(program, options, request.clone());
-    let fits = match &kept {
-        Ok((_, reports, _)) => {
-            capacity_bytes.is_none_or(|capacity| reports.plan.memory.peak_bytes <= capacity)
+    let Some(smaller) = smaller.filter(|_| is_short_of_memory(&kept, &request)) else {
+        return kept;
+    };
+    let again = made(smaller.into(), options, request.clone());
+    match (kept, again) {
+        (Ok(kept), Err(_)) => Ok(kept),
+        (Ok(kept), Ok(again)) if is_cheaper(&kept, &again, &request) => Ok(kept),
+        (Err(NoPlan::NotBelow(kept_s)), Err(NoPlan::NotBelow(again_s))) => {
+            let both = kept_s.zip(again_s);
+            Err(NoPlan::NotBelow(both.map(|(kept_s, again_s)| kept_s.min(again_s))))
         }
-        Err(NoPlan::Refused(diags)) => diags.iter().all(|diag| diag.code != codes::budget::NO_ROOM),
+        (Err(not_below @ NoPlan::NotBelow(_)), Err(NoPlan::Refused(_))) => Err(not_below),
+        (_, again) => again,
+    }
+}
+
+/// Whether a plan does not fit into memory, or takes much more than its bound to do so.
+fn is_short_of_memory(kept: &Result<Made, NoPlan<Vec<Diag>>>, request: &Request) -> bool {
+    match kept {
+        Ok(made) => !fits(made, request) || is_slow(made, request),
+        Err(NoPlan::Refused(diags)) => diags.iter().any(|diag| diag.code == codes::budget::NO_ROOM),
         // What computes more takes no less.
         Err(NoPlan::NotBelow(lower_bound_s)) => {
-            lower_bound_s.is_none_or(|lower_bound_s| request.is_out_of_reach(lower_bound_s))
+            lower_bound_s.is_some_and(|lower_bound_s| !request.is_out_of_reach(lower_bound_s))
         }
-    };
-    match smaller.filter(|_| !fits) {
-        None => kept,
-        Some(smaller) => match (kept, made(smaller.into(), options, request)) {
-            (Ok(kept), Err(_)) => Ok(kept),
-            (Err(NoPlan::NotBelow(kept_s)), Err(NoPlan::NotBelow(again_s))) => {
-                let both = kept_s.zip(again_s);
-                Err(NoPlan::NotBelow(both.map(|(kept_s, again_s)| kept_s.min(again_s))))
-            }
-            (Err(not_below @ NoPlan::NotBelow(_)), Err(NoPlan::Refused(_))) => Err(not_below),
-            (_, again) => again,
-        },
     }
+}
+
+/// Whether a plan fits, and takes no more than another one.
+fn is_cheaper(made: &Made, other: &Made, request: &Request) -> bool {
+    fits(made, request) && seconds(made, request) <= seconds(other, request)
+}
+
+fn fits((_, reports, _): &Made, request: &Request) -> bool {
+    request.capacity.is_none_or(|capacity| reports.plan.memory.peak_bytes <= capacity)
+}
+
+/// Whether a plan that memory limits takes much more than its bound.
+fn is_slow(made: &Made, request: &Request) -> bool {
+    let Origin::Searched(found) = &made.2 else { return false };
+    let least_s = match found.optimality {
+        Optimality::Bounded { lower_bound_s } => lower_bound_s,
+        Optimality::Optimal => f64::INFINITY,
+    };
+    found.unlimited_s.is_some() && seconds(made, request) > least_s * MUCH_MORE
+}
+
+fn seconds((_, reports, _): &Made, request: &Request) -> f64 {
+    planned::objective_s(&reports.plan, request.objective)
 }
 
 fn made(program: Analyzed, options: &Options, request: Request) -> Result<Made, NoPlan<Vec<Diag>>> {

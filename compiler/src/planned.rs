@@ -153,11 +153,16 @@ impl Planned {
 
     /// The cost of a plan under the objective, seconds.
     pub(crate) fn objective_s(&self, report: &Report) -> f64 {
-        match self.objective {
-            Objective::Serial => report.serial_s,
-            Objective::Comm => report.comm_s,
-            Objective::Overlap => report.overlap_s,
-            Objective::Scheduled => report.schedule.makespan_s,
-        }
+        objective_s(report, self.objective)
+    }
+}
+
+/// The cost of a plan under an objective, seconds.
+pub(crate) fn objective_s(report: &Report, objective: Objective) -> f64 {
+    match objective {
+        Objective::Serial => report.serial_s,
+        Objective::Comm => report.comm_s,
+        Objective::Overlap => report.overlap_s,
+        Objective::Scheduled => report.schedule.makespan_s,
     }
 }

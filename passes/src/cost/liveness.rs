@@ -134,6 +134,7 @@ impl<'p> LiveRanges<'p> {
             resident_bytes += resident.unwrap_or_default();
             let live = || {
                 pipeline_stages::all_copies(program, value)
+                    * self.frameworks.share(value)
                     * local_shape::local_bytes(program, value, &sharding)
             };
             let live_bytes = if resident.is_some() { 0.0 } else { live() };

@@ -5,5 +5,6 @@ mod demand;
 pub(crate) mod feasible;
 mod fill;
 pub(crate) mod limit;
+mod measures;
 mod rematerialize;
 mod smaller;

@@ -32,8 +32,10 @@ const MOST_TABULATED: usize = 1 << 29;
 const FIRST_PROOF: usize = 1 << 22;
 const GROWTH_OF_PROOFS: usize = 3;
 
-/// Numbers that the dual may evaluate: a few seconds.
+/// Numbers that the dual may evaluate: a second or two; and how many times as many where the gap is
+/// wide after that.
 const MOST_WORK: usize = 1_500_000_000;
+const MORE_WORK: usize = 5;
 
 /// Sweeps in a round, and what each of the last few must add to the bound (as a share of it) for
 /// the next.
@@ -189,7 +191,15 @@ impl Rounds<'_, '_> {
 
     /// Whether another round is within the counts of work.
     fn has_work_left(&self, number: usize) -> bool {
-        self.dual.work <= self.limits.interrupt.allowed(MOST_WORK) && number < MORE_ROUNDS
+        self.dual.work <= self.most_work() && number < MORE_ROUNDS
+    }
+
+    /// The work that the dual may do. With a part of the work, a wide gap has no more.
+    fn most_work(&self) -> usize {
+        let Limits { interrupt, .. } = self.limits;
+        let is_wide = self.dual.upper_bound > self.dual.bound() * (1.0 + WIDE);
+        let more = if is_wide && interrupt.work >= 1.0 { MORE_WORK } else { 1 };
+        interrupt.allowed(MOST_WORK * more)
     }
 
     /// Sweeps until the bound hardly grows.
@@ -203,7 +213,7 @@ impl Rounds<'_, '_> {
             self.limits.interrupt.report(self.dual.upper_bound, bound);
             if idle >= 3
                 || self.dual.interrupt.is_due()
-                || self.dual.work > self.limits.interrupt.allowed(MOST_WORK)
+                || self.dual.work > self.most_work()
                 || !bound.is_finite()
             {
                 return;

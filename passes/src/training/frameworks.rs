@@ -8,6 +8,8 @@
 //! * Gradients in 32 bits beside a master copy in 32 bits, into which they are added. Where the
 //!   master copy has the sharding of its parameter, the parameter's own shard in 16 bits stands for
 //!   half of that: FSDP and `MaxText` have none, but cast the master copy when they gather it.
+//! * Of what enters or leaves a pipeline as it is given, one microbatch: loaders, embeddings and
+//!   losses, for which such inputs and outputs stand, give and take them one by one.
 //! * Copies of the logits in 32 bits: a loss keeps the logarithm of their softmax and its gradient.
 //!
 //! And what they do otherwise than the cheapest plan:
@@ -45,6 +47,8 @@ pub(crate) struct Frameworks {
     kept_gradients: IndexSet<ValueId>,
     /// Gradients that are added up in 32 bits, whatever their dtype.
     wide_gradients: IndexSet<ValueId>,
+    /// What enters or leaves a pipeline one microbatch at a time, and the share that is.
+    passed_on: IndexMap<ValueId, f64>,
     /// Logits of losses.
     logits: IndexSet<ValueId>,
     /// Bytes beside each element of logits.
@@ -66,6 +70,7 @@ impl Frameworks {
         Self {
             kept_gradients: if until == Until::Step { gradients(program) } else { IndexSet::new() },
             wide_gradients: if is_measured { wide_gradients(program) } else { IndexSet::new() },
+            passed_on: if is_measured { passed_on(program) } else { IndexMap::new() },
             logits: logit_bytes.map_or_else(IndexSet::new, |_| logits(program)),
             logit_bytes: logit_bytes.unwrap_or_default(),
         }
@@ -91,8 +96,13 @@ impl Frameworks {
         } else if self.wide_gradients.contains(&value) {
             f64::from(DType::F32.bits()) / bits
         } else {
-            1.0
+            self.share(value)
         }
+    }
+
+    /// The share of a value that is there at a time.
+    pub(crate) fn share(&self, value: ValueId) -> f64 {
+        self.passed_on.get(&value).copied().unwrap_or(1.0)
     }
 }
 
@@ -173,6 +183,34 @@ fn operand_of(op: &Op, functions: &[Function]) -> Option<ValueId> {
     let OpKind::Map(function) = &op.kind else { return None };
     let MapForm::Call { function, .. } = &function.form else { return None };
     functions.contains(function).then(|| op.operands.get(1)).flatten().map(|of| of.value)
+}
+
+/// Inputs that nothing reads but stages of a pipeline, and outputs that these compute and nothing
+/// reads, with the share of one microbatch.
+fn passed_on(program: &Program) -> IndexMap<ValueId, f64> {
+    let mut reads: IndexMap<ValueId, usize> = IndexMap::new();
+    for operand in program.ops.iter().flat_map(|op| &op.operands) {
+        *reads.entry(operand.value).or_default() += 1;
+    }
+    let is_outside = |value: ValueId| program.pipeline(program.values[value].repeat).is_none();
+    let share = |of: ValueId| {
+        let block = program.values[of].repeat;
+        let pipeline = program.pipeline(block).filter(|_| program.has_batch(block, of))?;
+        Some(1.0 / pipeline.microbatches as f64)
+    };
+    let of_op = |op: &Op| {
+        let given = op.operands.first()?.value;
+        let reads = |value: ValueId| reads.get(&value).copied().unwrap_or(0);
+        let is_input = program.values[given].role == Some(Role::Input) && reads(given) == 1;
+        if op.is(&MapForm::LoopCarried) && is_input && is_outside(given) {
+            Some((given, share(op.result)?))
+        } else if op.is(&MapForm::Last) && reads(op.result) == 0 && is_outside(op.result) {
+            Some((op.result, share(given)?))
+        } else {
+            None
+        }
+    };
+    program.ops.iter().filter_map(of_op).collect()
 }
 
 /// Products with parameters outside layers whose exponentials are summed up: in 16 bits or fewer.

@@ -10,18 +10,22 @@
 //! ```
 //!
 //! which is linear in the choices taken one by one: a moment of the solver's capacity for each
-//! operation. The real peak (see [`crate::cost::liveness`]) may be higher: a value may be live in
-//! more than one sharding, or in a larger one than its smallest, and a collective needs its operand
-//! and its result.
+//! operation. Where a value is rematerialised, the next region starts from the sharding in which it
+//! is produced; so that one is live from one region to the other, rather than the smallest, and
+//! follows from the choice of the operation that produces it. The real peak (see
+//! [`crate::cost::liveness`]) may be higher: a value may be live in more than one sharding, or in a
+//! larger one than its smallest, and a collective needs its operand and its result.
+
+mod kept;
+mod lives;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use indexmap::IndexMap;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::plan::Materialization;
-use shardwise_ir::program::{Blocks, Op, OpKind, Phase, Program};
+use shardwise_ir::program::{Blocks, Op, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Pin;
 use shardwise_ir::unroll::is_loop_exit;
@@ -31,6 +35,8 @@ use crate::cost::pipeline_stages;
 use crate::layouts::local_shape;
 use crate::problem::{Choice, Decision, Problem, Variable};
 use crate::reshard::tables::Tables;
+use crate::search::memory::demand::kept::kept_by_choice;
+use crate::search::memory::demand::lives::{copies, live_through, lives};
 use crate::solver::model::{Capacity, Demand};
 use crate::training::frameworks::Frameworks;
 
@@ -45,41 +51,53 @@ pub(crate) struct MemoryDemand {
     pub(crate) live_across: Vec<LiveAcross>,
     /// For each variable, the block of microbatches that contains its operation.
     among: Vec<Option<RepeatId>>,
-    /// For each variable, whether it is an operation's.
-    runs: Vec<bool>,
+    /// For each variable, its operation.
+    operations: Vec<Option<OpId>>,
 }
 
-/// The bytes that a variable's choice adds while others run: a resident declaration, or a sum that
-/// microbatches accumulate.
+/// The bytes that a variable's choice adds while others run.
 #[derive(Clone)]
 pub(crate) struct LiveAcross {
     /// The variable.
     pub(crate) variable: usize,
     /// The bytes of each choice.
     pub(crate) bytes: Arc<[f64]>,
-    /// The block during which it is live; `None`: always.
-    during: Option<RepeatId>,
+    during: During,
+}
+
+/// When a choice adds its bytes.
+#[derive(Clone, PartialEq)]
+enum During {
+    /// Always: a resident declaration.
+    Always,
+    /// While a block of microbatches runs: a sum that they add to.
+    Microbatches(RepeatId),
+    /// While these operations run: a sum of a stage, or a value that waits for another region.
+    Operations(Vec<usize>),
 }
 
 impl LiveAcross {
-    /// Whether it is always live.
-    pub(crate) fn is_resident(&self) -> bool {
-        self.during.is_none()
+    fn is_sum(&self) -> bool {
+        matches!(self.during, During::Microbatches(_))
     }
 }
 
 impl MemoryDemand {
     /// The demand of every choice of a problem.
     pub(crate) fn new(problem: &Problem<'_>) -> Self {
-        let own: Vec<Arc<[f64]>> = problem
-            .variables
-            .iter()
-            .map(|v| v.choices.iter().map(|choice| own(problem, v, choice)).collect())
+        let frameworks = Frameworks::of(problem.program);
+        let own = |variable: &Variable| {
+            let choices = variable.choices.iter();
+            choices.map(|choice| own(problem, &frameworks, variable, choice)).collect()
+        };
+        let own: Vec<Arc<[f64]>> = problem.variables.iter().map(own).collect();
+        let lives = lives(problem, &frameworks);
+        let live_across = (0..problem.variables.len())
+            .filter_map(|v| live_across(problem, v, &own[v]))
+            .chain(kept_by_choice(problem, &lives))
             .collect();
-        let live_across =
-            (0..problem.variables.len()).filter_map(|v| live_across(problem, v, &own[v])).collect();
         let fixed = fixed_bytes(problem.program);
-        let live_through = live_through(problem);
+        let live_through = live_through(problem.program, &lives);
         let base = |variable: &Variable| {
             variable.decides.operation().map_or(0.0, |op| fixed + live_through[op.index()])
         };
@@ -87,30 +105,39 @@ impl MemoryDemand {
         let among = |variable: &Variable| {
             repeats.microbatches(problem.program.ops[variable.decides.operation()?].repeat)
         };
-        let runs = |variable: &Variable| variable.decides.operation().is_some();
+        let operation = |variable: &Variable| variable.decides.operation();
         let variables = problem.variables.iter();
         Self {
             base: variables.clone().map(base).collect(),
             own,
             live_across,
             among: variables.clone().map(among).collect(),
-            runs: variables.map(runs).collect(),
+            operations: variables.map(operation).collect(),
         }
     }
 
     /// Whether something is live while a variable's operation runs.
     fn is_live(&self, live: &LiveAcross, variable: usize) -> bool {
-        live.variable != variable && (live.during.is_none() || live.during == self.among[variable])
+        live.variable != variable
+            && match &live.during {
+                During::Always => true,
+                During::Microbatches(block) => self.among[variable] == Some(*block),
+                During::Operations(during) => self.operations[variable]
+                    .is_some_and(|op| during.binary_search(&op.index()).is_ok()),
+            }
     }
 
-    /// What other choices keep while a variable's operation runs.
+    /// What is resident, and the sums of microbatches, while a variable's operation runs.
     pub(crate) fn live_beside(&self, variable: usize) -> Vec<LiveAcross> {
-        self.live_across.iter().filter(|live| self.is_live(live, variable)).cloned().collect()
+        let stays = |live: &&LiveAcross| !matches!(live.during, During::Operations(_));
+        let live = self.live_across.iter().filter(stays);
+        live.filter(|live| self.is_live(live, variable)).cloned().collect()
     }
 
     /// The bytes demanded while each operation runs, limited by the capacity.
     pub(crate) fn capacity(&self, limit: f64) -> Capacity {
-        let moments: Vec<usize> = (0..self.own.len()).filter(|&v| self.runs[v]).collect();
+        let moments: Vec<usize> =
+            (0..self.own.len()).filter(|&v| self.operations[v].is_some()).collect();
         let own = moments.iter().enumerate().map(|(moment, &variable)| Demand {
             variable,
             live: moment..moment + 1,
@@ -139,7 +166,7 @@ impl MemoryDemand {
             + self.own[variable][choice]
             + beside(&|live| self.is_live(live, variable));
         let itself =
-            self.live_across.iter().find(|live| live.variable == variable && !live.is_resident());
+            self.live_across.iter().find(|live| live.variable == variable && live.is_sum());
         let adding = itself.map_or(0.0, |live| {
             live.bytes[choice]
                 + beside(&|other| other.variable != variable && other.during == live.during)
@@ -165,7 +192,7 @@ fn live_across(problem: &Problem<'_>, variable: usize, own: &Arc<[f64]>) -> Opti
     let program = problem.program;
     match problem.variables[variable].decides {
         Decision::Declaration(value) if is_resident(program, value) => {
-            Some(LiveAcross { variable, bytes: Arc::clone(own), during: None })
+            Some(LiveAcross { variable, bytes: Arc::clone(own), during: During::Always })
         }
         Decision::Declaration(_) => None,
         Decision::Operation(op) => {
@@ -184,31 +211,22 @@ fn live_across(problem: &Problem<'_>, variable: usize, own: &Arc<[f64]>) -> Opti
                 .iter()
                 .map(|choice| bytes(choice.result))
                 .collect();
-            is_loop_exit(op).then_some(LiveAcross { variable, bytes, during: Some(during) })
+            let during = During::Microbatches(during);
+            is_loop_exit(op).then_some(LiveAcross { variable, bytes, during })
         }
     }
 }
 
-/// The number of copies of a value that are live together: one for each layer of its block, in a
-/// pipeline one for each microbatch.
-fn copies(program: &Program, value: ValueId) -> f64 {
-    pipeline_stages::all_copies(program, value)
-}
-
 /// Whether a value has no bytes of its own unless it is resharded: it is a view of the rows of
 /// another one in a microbatch, or stays on the chip.
-fn takes_no_bytes(program: &Analyzed, value: ValueId) -> bool {
+pub(crate) fn takes_no_bytes(program: &Analyzed, value: ValueId) -> bool {
     let producer = program.dataflow().definition(value).map(|op| &program.ops[op]);
-    producer.is_some_and(|op| {
-        op.kernel.result_on_chip
-            || op.is_stored_on_host()
-            || matches!(op.kind, OpKind::Rearrange(Rearrange::Part { .. }))
-    })
+    producer.is_some_and(|op| op.kernel.result_on_chip || op.is_stored_on_host() || is_view(op))
 }
 
-/// Whether the backward part computes a value again for one of its readers.
-fn is_computed_again(program: &Analyzed, value: ValueId, reader: OpId) -> bool {
-    program.ops[reader].phase == Phase::Backward && is_recomputed(program, value)
+/// Whether a result is rows of another value.
+fn is_view(op: &Op) -> bool {
+    matches!(op.kind, OpKind::Rearrange(Rearrange::Part { .. }))
 }
 
 /// Whether the backward part computes a value again rather than keeping it.
@@ -224,7 +242,12 @@ pub(crate) fn fixed_bytes(program: &Program) -> f64 {
 
 /// The bytes of the operands that are not resident in that sharding, each once, and of the result;
 /// or of a declaration.
-fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
+fn own(
+    problem: &Problem<'_>,
+    frameworks: &Frameworks,
+    variable: &Variable,
+    choice: &Choice,
+) -> f64 {
     let program = problem.program;
     let sharding = |value: ValueId, state| problem.table(value).space.sharding(state).clone();
     let gives = problem.definitions[variable.result].value;
@@ -252,7 +275,9 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
             held.push(read);
         }
     }
-    let bytes = |of: &Materialization| local_shape::local_bytes(program, of.value, &of.sharding);
+    let bytes = |of: &Materialization| {
+        frameworks.share(of.value) * local_shape::local_bytes(program, of.value, &of.sharding)
+    };
     held.iter().map(|of| retained_layers(problem, variable, of) * bytes(of)).sum()
 }
 
@@ -276,69 +301,12 @@ fn retained_layers(problem: &Problem<'_>, variable: &Variable, of: &Materializat
     if grown { pipeline_stages::in_flight_copies(program, of.value) } else { 1.0 }
 }
 
-/// For each operation, the bytes of values that are live across it: in their declared sharding
-/// until their first use, after that in their smallest. A value of a block that another block reads
-/// is kept for every layer; a value from before a block that the block reads is live until its end.
-fn live_through(problem: &Problem<'_>) -> Vec<f64> {
-    let program = problem.program;
-    let frameworks = Frameworks::of(program);
-    let mut bytes = vec![0.0; program.ops.len()];
-    let blocks_of = |(id, op): (OpId, &Op)| {
-        program.repeats.path(op.repeat).into_iter().map(move |block| (block, id.index()))
-    };
-    let last_of: IndexMap<RepeatId, usize> =
-        program.ops.iter_enumerated().flat_map(blocks_of).collect();
-    for (id, value) in program.values.iter_enumerated().filter(|(id, _)| !is_resident(program, *id))
-    {
-        // A value that leaves microbatches is added to their accumulated result, and not kept.
-        let stays = |op: &OpId| {
-            let place = program.ops[*op].repeat;
-            program.repeats.exited_microbatches(place, value.repeat).is_none()
-        };
-        let keeps = |op: &OpId| !is_computed_again(program, id, *op);
-        let readers = program.dataflow().uses_of(id).map(|(op, _)| op);
-        let uses: Vec<usize> = readers.filter(stays).filter(keeps).map(OpId::index).collect();
-        let mut outputs = program.dataflow().outputs_of(id);
-        let leaves =
-            outputs.any(|place| program.outputs[place].yields_to.is_none()) || frameworks.keep(id);
-        let definition = program.dataflow().definition(id);
-        let from = definition.map_or(0, |op| op.index() + 1);
-        let elsewhere =
-            |&op: &usize| program.repeats.outermost(program.ops[op].repeat, value.repeat);
-        let ends = uses.iter().filter_map(elsewhere).map(|block| last_of[&block]);
-        let last = uses.last().copied().into_iter().chain(ends).max().unwrap_or(0);
-        let to = if leaves { program.ops.len() } else { last };
-        let is_apart =
-            |&op: &usize| program.repeats.are_apart(program.ops[op].repeat, value.repeat);
-        let saved = value.repeat.is_some() && (leaves || uses.iter().any(is_apart));
-        let copies = frameworks.copies(program, id)
-            * match (saved, leaves) {
-                (true, true) => copies(program, id),
-                (true, false) => pipeline_stages::in_flight_copies(program, id),
-                (false, _) => 1.0,
-            };
-        let first = uses.first().copied().unwrap_or(to);
-        let smallest = smallest_bytes(problem.tables, id);
-        let declared =
-            value.declared_sharding.as_ref().and_then(Pin::exact).filter(|_| value.role.is_some());
-        let initial =
-            declared.map_or(smallest, |declared| local_shape::local_bytes(program, id, &declared));
-        // Gradients that are kept become more while layers run.
-        let layers = program.repeats.outwards(value.repeat).last().filter(|_| frameworks.keep(id));
-        let grown = layers.map_or(0, |block| last_of[&block]);
-        for op in (from..to).filter(|op| uses.binary_search(op).is_err()) {
-            let copies = if op <= grown { 1.0 } else { copies };
-            bytes[op] += copies * if op < first { initial } else { smallest };
-        }
-    }
-    bytes
-}
-
 /// The smallest block that any sharding of a value leaves on a device.
 pub(crate) fn smallest_bytes(tables: &Tables<'_>, value: ValueId) -> f64 {
-    if takes_no_bytes(tables.program, value) {
-        return 0.0;
-    }
+    if takes_no_bytes(tables.program, value) { 0.0 } else { smallest_block(tables, value) }
+}
+
+fn smallest_block(tables: &Tables<'_>, value: ValueId) -> f64 {
     let shardings = tables.of(value).space.shardings();
     shardings
         .map(|sharding| local_shape::local_bytes(tables.program, value, sharding))

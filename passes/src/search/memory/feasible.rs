@@ -22,11 +22,10 @@
 
 use shardwise_ir::plan::Plan;
 
-use crate::cost::liveness::memory;
 use crate::insert_collectives::plan;
-use crate::layouts::composite::ExpandedPlan;
 use crate::problem::Problem;
 use crate::search::memory::demand::MemoryDemand;
+use crate::search::memory::measures::Measures;
 use crate::search::memory::smaller;
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::lagrangian::{RowLimits, minimize_within};
@@ -52,13 +51,12 @@ impl FeasiblePlan {
     }
 }
 
-/// Searches for the cheapest plan whose peak is at most `capacity` bytes; `price` computes the
-/// price of a plan.
+/// Searches for the cheapest plan whose peak is at most `capacity` bytes.
 pub(crate) fn search(
     problem: &mut Problem<'_>,
     capacity: f64,
     limits: RowLimits<'_>,
-    price: &dyn Fn(&Plan) -> f64,
+    measures: &Measures<'_, '_>,
 ) -> FeasiblePlan {
     let demand = prune_infeasible(problem, capacity);
     let problem = &*problem;
@@ -67,15 +65,15 @@ pub(crate) fn search(
     let mut tries = MOST_TRIES / problem.variables.len().max(1);
     let mut update_incumbent = |assignment: &[usize], trees: &mut [Trees<'_>], best_s: f64| {
         let plan = plan::plan(problem, assignment, trees);
-        let seconds = price(&plan);
+        let seconds = measures.seconds(&plan);
         if seconds >= best_s {
             return None;
         }
-        let (plan, seconds) = if memory(&ExpandedPlan::from(&plan)).peak_bytes <= capacity {
+        let (plan, seconds) = if measures.peak_bytes(&plan) <= capacity {
             (plan, seconds)
         } else {
             tries = tries.checked_sub(1)?;
-            smaller::plan_within(problem, assignment, &plan, (capacity, best_s), price)?
+            smaller::plan_within(problem, assignment, &plan, (capacity, best_s), measures)?
         };
         best = Some((plan, seconds));
         Some(seconds)

@@ -5,7 +5,8 @@
 //! on either side of the capacity: at a lower price they are faster and do not fit, at a higher one
 //! they leave bytes. Good plans are mostly between: they start from one that fits, keep values for
 //! their next use, and take over some of the choices of the fastest that does not fit, as in path
-//! relinking. Choices that differ and share a definition change together, since one of them alone
+//! relinking. Others start with all values kept, and drop those that save least time per byte until
+//! they fit: what one value takes at the peak is seen better beside the others. Choices that differ and share a definition change together, since one of them alone
 //! would only add reshards between them.
 //!
 //! Alternatives: branching on these choices would prove more, and solves the whole problem again
@@ -17,10 +18,9 @@ use petgraph::unionfind::UnionFind;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Plan;
 
-use crate::cost::liveness::memory;
 use crate::insert_collectives::plan;
-use crate::layouts::composite::ExpandedPlan;
 use crate::problem::{Definition, Demand, Problem, Rematerialized, Root};
+use crate::search::memory::measures::Measures;
 use crate::search::memory::rematerialize::Solution;
 use crate::solver::interrupt::Interrupt;
 
@@ -28,14 +28,17 @@ use crate::solver::interrupt::Interrupt;
 /// others that fit with what they keep.
 const STARTS: usize = 3;
 
+/// Solutions from which plans start with all values kept.
+const EMPTIED: usize = 3;
+
 /// What plans are made with.
 pub(super) struct Filling<'f, 'a> {
     /// The problem with all values rematerialised that could be kept.
     pub(super) problem: &'f Problem<'a>,
     /// The capacity of a device, in bytes.
     pub(super) capacity: f64,
-    /// The price of a plan.
-    pub(super) price: &'f dyn Fn(&Plan) -> f64,
+    /// The time and the memory of plans.
+    pub(super) measures: &'f Measures<'a, 'f>,
     /// The end of the search.
     pub(super) interrupt: &'f Interrupt,
 }
@@ -51,10 +54,12 @@ struct Candidate {
     seconds: f64,
 }
 
-/// A way to use more memory.
+/// A way to use more memory, or less.
 enum Change {
     /// Keeps a value for its next use.
     Keep(ValueId),
+    /// Rematerialises it.
+    Drop(ValueId),
     /// Takes over the choices of some variables from a faster assignment.
     TakeOver(Vec<(usize, usize)>),
 }
@@ -62,9 +67,9 @@ enum Change {
 impl Filling<'_, '_> {
     /// Plans that fit, made from `solutions`; the values of `all` are rematerialised at first.
     pub(super) fn plans(&self, solutions: &[Solution], all: &IndexSet<ValueId>) -> Vec<Plan> {
-        let starts = self.starts(solutions, all);
+        let starts = self.starts(solutions, all).into_iter().chain(self.emptied(solutions, all));
         let faster = solutions.iter().find(|solution| !solution.fits);
-        starts.iter().flat_map(|start| self.filled_from(start, faster)).collect()
+        starts.flat_map(|start| self.filled_from(&start, faster)).collect()
     }
 
     /// The candidates that fit with nothing kept: those of the solutions that would be the fastest
@@ -84,6 +89,39 @@ impl Filling<'_, '_> {
         promising.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         starts.extend(promising.into_iter().take(STARTS));
         starts.into_iter().map(|(_, candidate)| candidate).collect()
+    }
+
+    /// The candidates of solutions with all values kept, the smallest few of them.
+    fn emptied(&self, solutions: &[Solution], all: &IndexSet<ValueId>) -> Vec<Candidate> {
+        let in_time = solutions.iter().take_while(|_| !self.interrupt.is_due());
+        let full = |of: &Solution| self.candidate(of.assignment.clone(), IndexSet::new());
+        let mut full: Vec<Candidate> = in_time.filter_map(full).collect();
+        full.sort_by(|a, b| a.bytes.total_cmp(&b.bytes).then(a.seconds.total_cmp(&b.seconds)));
+        full.into_iter().take(EMPTIED).filter_map(|full| self.without_some(full, all)).collect()
+    }
+
+    /// A candidate without the values that save least time per byte, until it fits.
+    fn without_some(&self, full: Candidate, all: &IndexSet<ValueId>) -> Option<Candidate> {
+        if full.bytes <= self.capacity {
+            return Some(full);
+        }
+        let mut costs: Vec<(ValueId, f64)> = Vec::new();
+        for &value in all.iter().take_while(|_| !self.interrupt.is_due()) {
+            let without = self.changed(&full, &Change::Drop(value));
+            let without = without.filter(|without| without.bytes < full.bytes);
+            costs.extend(without.map(|without| {
+                (value, (without.seconds - full.seconds) / (full.bytes - without.bytes))
+            }));
+        }
+        costs.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+        let mut candidate = full;
+        for (value, _) in costs {
+            candidate = self.changed(&candidate, &Change::Drop(value))?;
+            if candidate.bytes <= self.capacity {
+                return Some(candidate);
+            }
+        }
+        None
     }
 
     /// The plan in which further values are kept, and that in which choices of a faster assignment
@@ -139,6 +177,9 @@ impl Filling<'_, '_> {
             Change::Keep(value) => {
                 rematerialized.shift_remove(value);
             }
+            Change::Drop(value) => {
+                rematerialized.insert(*value);
+            }
             Change::TakeOver(choices) => {
                 for &(variable, choice) in choices {
                     assignment[variable] = choice;
@@ -179,8 +220,14 @@ impl Filling<'_, '_> {
         let plan = problem
             .is_realisable(&assignment, &mut trees)
             .then(|| plan::plan(&problem, &assignment, &mut trees))?;
-        let bytes = memory(&ExpandedPlan::from(&plan)).peak_bytes;
-        Some(Candidate { seconds: (self.price)(&plan), assignment, rematerialized, plan, bytes })
+        let bytes = self.measures.peak_bytes(&plan);
+        Some(Candidate {
+            seconds: self.measures.seconds(&plan),
+            assignment,
+            rematerialized,
+            plan,
+            bytes,
+        })
     }
 }
 

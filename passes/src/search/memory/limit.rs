@@ -16,6 +16,8 @@
 //! tighter limits are searched as well where nothing is proven, in large programs a few of them
 //! where the gap is wide ([`Limit::feasible_or_tighter`]).
 
+use std::rc::Rc;
+
 use indexmap::IndexSet;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
@@ -24,16 +26,14 @@ use shardwise_ir::program::{Op, Phase};
 use shardwise_ir::sharding::Sharding;
 use shardwise_ir::unroll::is_loop_exit;
 
-use crate::cost::liveness::memory;
-use crate::layouts::composite::ExpandedPlan;
 use crate::layouts::local_shape;
 use crate::problem::{Problem, Rematerialized};
 use crate::reshard::tables::Tables;
 use crate::search::memory::blocks;
 use crate::search::memory::feasible::{self, FeasiblePlan};
 use crate::search::memory::fill::Filling;
+use crate::search::memory::measures::Measures;
 use crate::search::memory::rematerialize::{CutRequest, Retention, retain_across};
-use crate::search::objective::objective_s;
 use crate::search::outcome::{Effort, Request};
 use crate::search::serial::solve;
 use crate::search::tie_break::prefer;
@@ -85,8 +85,8 @@ const MUCH_TOO_WIDE: f64 = 1.05;
 
 /// A memory limit, and the searches under it.
 pub(crate) struct Limit<'a, 't> {
-    /// The tables of all paths, which price plans.
     tables: &'t Tables<'a>,
+    measures: Rc<Measures<'a, 't>>,
     /// The tables of the paths on which every block fits into the capacity.
     within: Tables<'a>,
     textbook: &'t Plan,
@@ -111,14 +111,16 @@ impl<'a, 't> Limit<'a, 't> {
             Effort::Normal | Effort::High => MOST_SOLUTIONS,
             Effort::Quick => QUICK_SOLUTIONS,
         };
-        Self { tables, within, textbook, request, capacity, unlimited_s, solutions }
+        let measures = Rc::new(Measures::new(tables, request.objective));
+        Self { tables, measures, within, textbook, request, capacity, unlimited_s, solutions }
     }
 
     /// Another capacity, with shorter searches.
     fn at(&self, capacity: f64) -> Self {
         let limits = (capacity, self.unlimited_s);
         let limit = Self::new(self.tables, self.textbook, self.request, limits);
-        Self { solutions: limit.solutions.min(FEW_SOLUTIONS), ..limit }
+        let measures = Rc::clone(&self.measures);
+        Self { solutions: limit.solutions.min(FEW_SOLUTIONS), measures, ..limit }
     }
 
     /// The cheapest plan that fits, and a bound of all that do.
@@ -183,6 +185,7 @@ impl<'a, 't> Limit<'a, 't> {
             compute: self.request.objective.compute(),
             capacity: self.capacity,
             rematerialized_s: rematerialized.bound.as_seconds(),
+            again_is_free: false,
         };
         let Some(Retention { lower_bound_s, solutions }) =
             retain_across(&self.within, parts, &asked, &self.request.interrupt)
@@ -190,18 +193,26 @@ impl<'a, 't> Limit<'a, 't> {
             return self.greedy_retain(best, parts, all);
         };
         best.lower_bound_s = best.lower_bound_s.max(lower_bound_s);
-        let price = |plan: &Plan| self.seconds(plan);
         let filling = Filling {
             problem: &problem,
             capacity: self.capacity,
-            price: &price,
+            measures: &self.measures,
             interrupt: &self.request.interrupt,
         };
         for plan in filling.plans(&solutions, &all) {
             self.try_incumbent(best, plan);
         }
-        let is_open = best.seconds() > best.lower_bound_s * WIDE;
-        if is_open && self.tables.program.ops.len() <= MOST_ONE_BY_ONE {
+        let is_open = |best: &FeasiblePlan| best.seconds() > best.lower_bound_s * WIDE;
+        let is_quick = self.request.effort == Effort::Quick;
+        if is_open(best) && !is_quick && !self.request.interrupt.is_due() {
+            let asked = CutRequest { again_is_free: true, ..asked };
+            let others = retain_across(&self.within, parts, &asked, &self.request.interrupt);
+            let others = others.map_or_else(Vec::new, |others| others.solutions);
+            for plan in filling.plans(&others, &all) {
+                self.try_incumbent(best, plan);
+            }
+        }
+        if is_open(best) && self.tables.program.ops.len() <= MOST_ONE_BY_ONE {
             self.greedy_retain(best, parts, all);
         }
     }
@@ -241,7 +252,7 @@ impl<'a, 't> Limit<'a, 't> {
         let solutions = most_solutions.min(self.solutions);
         let below_s = self.request.below_s();
         let limits = RowLimits { solutions, below_s, interrupt: &self.request.interrupt };
-        feasible::search(&mut problem, self.capacity, limits, &|plan| self.seconds(plan))
+        feasible::search(&mut problem, self.capacity, limits, &self.measures)
     }
 
     fn problem(&self, rematerialized: &IndexSet<ValueId>) -> Problem<'_> {
@@ -252,14 +263,10 @@ impl<'a, 't> Limit<'a, 't> {
         )
     }
 
-    fn seconds(&self, plan: &Plan) -> f64 {
-        objective_s(self.tables, plan, self.request.objective)
-    }
-
     /// Updates the incumbent if the plan fits and is cheaper; returns whether it fits.
     fn try_incumbent(&self, best: &mut FeasiblePlan, plan: Plan) -> bool {
-        let fits = memory(&ExpandedPlan::from(&plan)).peak_bytes <= self.capacity;
-        let seconds = self.seconds(&plan);
+        let fits = self.measures.peak_bytes(&plan) <= self.capacity;
+        let seconds = self.measures.seconds(&plan);
         if fits && seconds < best.seconds() {
             best.plan = Some((plan, seconds));
         }
@@ -269,23 +276,22 @@ impl<'a, 't> Limit<'a, 't> {
     /// The plan with the smallest peak found, where the capacity is too small and `enough` is the
     /// plan without a limit.
     pub(crate) fn smallest(&self, enough: &Plan) -> Plan {
-        let peak = |plan: &Plan| memory(&plan.into()).peak_bytes;
-        let mut best =
-            if peak(self.textbook) < peak(enough) { self.textbook.clone() } else { enough.clone() };
+        self.measures.peak_bytes(self.textbook);
         let mut too_little = self.capacity;
+        let mut best = (enough.clone(), self.measures.peak_bytes(enough));
         let rematerialized = drop_candidates(self.tables.program).into_iter().collect();
         for _ in 0..HALVINGS {
-            let is_near = peak(&best) <= too_little * TOLERANCE;
+            best = self.measures.smallest().unwrap_or(best);
+            let is_near = best.1 <= too_little * TOLERANCE;
             if is_near || self.request.interrupt.is_due() {
                 break;
             }
-            let middle = f64::midpoint(too_little, peak(&best));
-            match self.at(middle).limited(&rematerialized, BISECTED_SOLUTIONS).plan {
-                Some((plan, _)) => best = plan,
-                None => too_little = middle,
+            let middle = f64::midpoint(too_little, best.1);
+            if self.at(middle).limited(&rematerialized, BISECTED_SOLUTIONS).plan.is_none() {
+                too_little = middle;
             }
         }
-        best
+        self.measures.smallest().unwrap_or(best).0
     }
 }
 

@@ -9,9 +9,10 @@
 //! point*: the first operation of the backward part. What is there whatever the sides keep counts,
 //! too: resident values, and the sums of gradients that microbatches add to. Every value used on
 //! both sides of it has two definitions, one for each side. The second starts where the value was
-//! declared or produced (rematerialised), or in any sharding at a price per byte for keeping it
-//! (`Graph::with_store`); the steps that produce a kept sharding belong to the first side, and are
-//! not counted where the first side does not take them. So
+//! declared or is computed again (rematerialised), or in any sharding at a price per byte for
+//! keeping it (`Graph::with_store`); of other values that are produced on the first side, the
+//! sharding in which they are produced has a price, too. The steps that produce a kept sharding belong to the first
+//! side, and are not counted where the first side does not take them. So
 //!
 //! ```text
 //! plan that fits ≥ min (steps + price · bytes kept) − price · (capacity − bytes always there)
@@ -49,7 +50,7 @@ use crate::search::memory::demand::{self, LiveAcross, MemoryDemand};
 use crate::solver::cutting_plane::maximize_concave;
 use crate::solver::eliminate::Minimum;
 use crate::solver::interrupt::Interrupt;
-use crate::solver::model::{Model, Term, UnaryCosts};
+use crate::solver::model::{End, Model, Term, UnaryCosts};
 use crate::solver::reprice::LagrangianSubproblem;
 use crate::solver::weight::Weight;
 
@@ -87,6 +88,9 @@ pub(crate) struct CutRequest {
     pub(crate) capacity: f64,
     /// About the cost with no value kept, in seconds.
     pub(crate) rematerialized_s: f64,
+    /// Whether what is computed again takes no bytes in any sharding: a weaker bound, and other
+    /// solutions.
+    pub(crate) again_is_free: bool,
 }
 
 /// The best bound, where plans may keep `candidates` or drop them after use. `None` where the
@@ -105,7 +109,7 @@ pub(crate) fn retain_across(
         asked.compute,
         Rematerialized { values: Some(&values.keys().copied().collect()), before: Some(before) },
     );
-    let retainable = retainable(&problem, &values, before);
+    let retainable = retainable(&problem, &values, before, asked.again_is_free);
     let first = problem
         .variables
         .iter()
@@ -198,6 +202,9 @@ fn shared(program: &Analyzed, value: ValueId, before: OpId) -> Option<Share> {
 struct Retainable {
     definition: usize,
     share: Share,
+    /// Whether it always starts from one: the sharding in which its value is produced is none that
+    /// is there anyway.
+    starts_kept: bool,
     /// The price of keeping each sharding, at a price of one per byte.
     charges: Vec<f64>,
 }
@@ -207,6 +214,7 @@ fn retainable(
     problem: &Problem<'_>,
     values: &IndexMap<ValueId, Share>,
     before: OpId,
+    again_is_free: bool,
 ) -> Vec<Retainable> {
     let is_after = |demand: &Demand| match demand {
         Demand::Operand(variable, _) => {
@@ -226,27 +234,41 @@ fn retainable(
         .map(|(definition, share)| Retainable {
             definition,
             share,
-            charges: charges(problem, definition, share),
+            starts_kept: share == Share::Second
+                && !is_there(problem.program, problem.definitions[definition].value),
+            charges: charges(problem, definition, share, again_is_free),
         })
         .collect()
 }
 
+/// Whether the sharding that a value is declared or produced in takes no bytes at the cut point, or
+/// the same whether or not it is kept; it is there anyway.
+fn is_there(program: &Analyzed, value: ValueId) -> bool {
+    is_resident(program, value)
+        || demand::takes_no_bytes(program, value)
+        || demand::is_recomputed(program, value)
+}
+
 /// For each sharding, the bytes that keeping it adds, divided by how often the definition's steps
 /// run.
-fn charges(problem: &Problem<'_>, definition: usize, share: Share) -> Vec<f64> {
+fn charges(
+    problem: &Problem<'_>,
+    definition: usize,
+    share: Share,
+    again_is_free: bool,
+) -> Vec<f64> {
     let definition = &problem.definitions[definition];
     let (program, value) = (problem.program, definition.value);
     let bytes = |sharding| local_shape::local_bytes(program, value, sharding);
     let shardings = || problem.table(value).space.shardings();
-    // Some sharding of a value that is not resident is live anyway.
-    let there = if is_resident(program, value) {
+    // Of any other value some sharding is live anyway.
+    let there = if is_there(program, value) {
         0.0
     } else {
         shardings().map(bytes).fold(f64::INFINITY, f64::min)
     };
-    let is_free = demand::is_recomputed(program, value);
     let part = match share {
-        _ if is_free => 0.0,
+        _ if again_is_free && demand::is_recomputed(program, value) => 0.0,
         Share::Second => 1.0,
         Share::Half => 0.5,
     };
@@ -283,8 +305,12 @@ impl<'p, 'a> CutPoint<'p, 'a> {
         retainable: Vec<Retainable>,
     ) -> Self {
         let mut model = problem.model();
-        for (number, Retainable { definition, .. }) in retainable.iter().enumerate() {
+        for (number, Retainable { definition, starts_kept, .. }) in retainable.iter().enumerate() {
             if let Term::Tree(tree) = &mut model.terms[*definition] {
+                if *starts_kept {
+                    let store = model.graphs[tree.graph].nodes();
+                    tree.root = End::Fixed(store);
+                }
                 tree.graph = model.graphs.len() + number;
             }
         }
@@ -309,7 +335,7 @@ impl<'p, 'a> CutPoint<'p, 'a> {
     /// The model in which retainable definitions may start in any sharding at `price` seconds a
     /// byte.
     fn priced(&self, price: f64) -> Model {
-        let with_store = |Retainable { definition, share, charges }: &Retainable| {
+        let with_store = |Retainable { definition, share, charges, .. }: &Retainable| {
             let offers: Vec<Weight> =
                 charges.iter().map(|bytes| Weight::seconds(price * bytes)).collect();
             let Definition { value, multiplicity, .. } = self.problem.definitions[*definition];

@@ -18,6 +18,7 @@ use crate::layouts::composite::ExpandedPlan;
 use crate::layouts::local_shape;
 use crate::problem::Problem;
 use crate::reshard::sharding_space::State;
+use crate::search::memory::measures::Measures;
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::graph::Graph;
 
@@ -34,7 +35,7 @@ pub(crate) fn plan_within(
     assignment: &[usize],
     first: &Plan,
     (capacity, best_s): (f64, f64),
-    price: &dyn Fn(&Plan) -> f64,
+    measures: &Measures<'_, '_>,
 ) -> Option<(Plan, f64)> {
     if problem.tables.all.iter().any(|table| table.space.len() > MOST_STATES) {
         return None;
@@ -56,11 +57,11 @@ pub(crate) fn plan_within(
             return None;
         }
         last = plan::plan(problem, assignment, &mut trees);
-        let seconds = price(&last);
+        let seconds = measures.seconds(&last);
         if seconds >= best_s {
             return None;
         }
-        if memory(&ExpandedPlan::from(&last)).peak_bytes <= capacity {
+        if measures.peak_bytes(&last) <= capacity {
             return Some((last, seconds));
         }
     }
