@@ -25,6 +25,7 @@ pub(crate) fn search(args: &SearchArgs) -> Options {
         objective: args.objective,
         refinement: args.cost,
         fusion: args.fusion,
+        products: args.products,
         memory: args.memory,
         timeout: args.timeout,
         effort: args.effort,

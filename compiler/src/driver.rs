@@ -103,8 +103,8 @@ fn resolved(
     options: &Options,
     rewrite: Rewrite<'_>,
 ) -> Checked {
-    let Options { hardware, rates, price, fusion, known, mesh, parts, dims, explicit, .. } =
-        options.clone();
+    let Options { hardware, rates, price, fusion, products, .. } = options.clone();
+    let Options { known, mesh, parts, dims, explicit, .. } = options.clone();
     let (file_named, unread) = hardware_file(file, name, options);
     diags.extend(unread);
     let parts = parts.known();
@@ -113,6 +113,7 @@ fn resolved(
         rates,
         price,
         fusion,
+        products,
         known,
         file: file_named,
         mesh,

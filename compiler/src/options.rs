@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use shardwise_ir::hardware::Hardware;
 use shardwise_ir::mesh::Mesh;
+pub use shardwise_ir::products::Products;
 pub use shardwise_ir::program::Fusion;
 use shardwise_ir::program::Program;
 
@@ -104,6 +105,8 @@ pub struct Options {
     pub price: Option<f64>,
     /// Which operations run as one kernel.
     pub fusion: Option<Fusion>,
+    /// The dtype of products with weights of layers.
+    pub products: Option<Products>,
     /// Hardware that programs may name beside the presets, such as [`crate::hardware::parse`]
     /// reads.
     pub known: Vec<Hardware>,

@@ -9,3 +9,4 @@ pub mod nvlink_domain;
 pub mod order;
 pub mod shape;
 pub mod sparse;
+pub mod weights;

@@ -3,11 +3,11 @@
 //!
 //! | folder | what is in it |
 //! | --- | --- |
-//! | `types` | [`ids`], [`dtype`]s, the [`mesh`], [`axis_parts`], [`sharding`]s |
+//! | `types` | [`ids`], [`dtype`]s, [`products`], the [`mesh`], [`axis_parts`], [`sharding`]s |
 //! | `tables` | programs and plans: [`program`], [`blocks`], [`stages`], [`plan`], [`hardware`] |
 //! | [`functions`] | one table of operations: the properties of every function |
 //! | `loops` | [`pipeline`]s, gathered weights that are kept, [`unroll`] |
-//! | `analysis` | [`shape`]s, masked products ([`sparse`]), [`collective`]s, [`dataflow`] |
+//! | `analysis` | [`shape`]s, masks ([`sparse`]), [`weights`], [`collective`]s, [`dataflow`] |
 //! | [`codes`] | every diagnostic code with its page |
 //! | [`resolve`] | the syntax tree becomes a [`program::Program`]: names become ids, once |
 //! | [`verify`] | the verifier of shardings, collectives, local operations and plans |
@@ -28,11 +28,13 @@ mod total;
 mod types;
 pub mod verify;
 
-pub use analysis::{collective, dataflow, host_memory, nvlink_domain, order, shape, sparse};
+pub use analysis::{
+    collective, dataflow, host_memory, nvlink_domain, order, shape, sparse, weights,
+};
 pub use loops::{checkpoint, pipeline, unroll};
 pub use shardwise_grammar::ast::Role;
 pub use shardwise_grammar::diag::{Diag, Severity};
 pub use shardwise_grammar::span::Span;
 pub use tables::{blocks, hardware, optimizer, plan, program, rates, rearrange, renumber, stages};
 pub use total::total;
-pub use types::{axis_parts, dtype, ids, mesh, sharding};
+pub use types::{axis_parts, dtype, ids, mesh, products, sharding};

@@ -22,7 +22,7 @@ use crate::rearrange::Rearrange;
 use crate::sharding::{AxisRef, DimPin, Pin, Sharding};
 
 use blocks::Place;
-use plan::{fusion, moves_on};
+use plan::{moves_on, settings};
 pub use plan::{output, outputs, plan_body, plan_footer, plan_header};
 pub use same::same;
 
@@ -242,7 +242,7 @@ impl<'a> Printer<'a> {
         lines.push(format!(
             "hardware {}{}",
             self.program.hardware.reference(),
-            fusion(self.program)
+            settings(self.program)
         ));
         let axes = mesh(&self.program.mesh);
         let dims: Vec<String> = self.program.dims.iter().map(|dim| self.dim(dim)).collect();

@@ -46,6 +46,7 @@ use crate::hardware::Hardware;
 use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::Mesh;
 use crate::optimizer::Optimizer;
+use crate::products::Products;
 use crate::program::{
     Assert, Backward, Dim, Fusion, Mode, Op, Output, Phase, Program, Repeat, Value,
 };
@@ -98,6 +99,7 @@ struct Resolver<'a> {
     mode: Mode,
     hardware: Option<Hardware>,
     fusion: Fusion,
+    products: Products,
     mesh: Mesh,
     mesh_span: Option<Span>,
     /// Whether the mesh statement is wrong, so that its axes are not known.
@@ -200,6 +202,7 @@ impl<'a> Resolver<'a> {
             mode,
             hardware: None,
             fusion: Fusion::default(),
+            products: Products::default(),
             mesh: Mesh::default(),
             mesh_span: None,
             mesh_failed: file.lost.mesh,
@@ -446,6 +449,7 @@ impl<'a> Resolver<'a> {
             mode: self.mode,
             hardware,
             fusion: self.fusion,
+            products: self.products,
             mesh: self.mesh,
             dims: self.dims,
             values: self.values,

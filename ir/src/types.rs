@@ -7,4 +7,5 @@ pub mod axis_parts;
 pub mod dtype;
 pub mod ids;
 pub mod mesh;
+pub mod products;
 pub mod sharding;

@@ -53,3 +53,4 @@ pub use search::{Effort, Found, Goal, Objective, Optimality, Refusal, Request, R
 pub use training::gradient::GradientFault;
 pub use training::microbatches::MicrobatchFault;
 pub use training::optimizer::OptimizerFault;
+pub use training::products::{dtypes_of_products, weights_of_products};

@@ -28,6 +28,7 @@ use crate::reshard::tables::Tables;
 use crate::search::{Found, Optimality, Refusal, Request, search, without_textbook};
 use crate::training::gradient::{self, GradientFault};
 use crate::training::optimizer::{self, OptimizerFault};
+use crate::training::products;
 
 /// A pass, and the place after it where the program can be printed.
 #[derive(
@@ -41,6 +42,8 @@ pub enum Pass {
     Regroup,
     /// The program with its gradients, in microbatches where it asks for them.
     Gradient,
+    /// The program with the operands of its products in the dtype that is asked for.
+    Products,
     /// The program with the updates of its optimizer.
     Optimizer,
     /// The program without statements that compute again what another one has computed.
@@ -97,6 +100,9 @@ const PASSES: [(Pass, Run); Pass::ALL.len()] = [
     // treats derived statements like the rest. It splits the step into microbatches itself: only
     // here it is known which statements are gradients of which.
     (Pass::Gradient, Run::Rewrite(derive_gradients)),
+    // After gradients, whose products are converted like those that they are derived from; before
+    // updates, whose products are not those of weights.
+    (Pass::Products, Run::Rewrite(convert_products)),
     // After gradients, which the updates read.
     (Pass::Optimizer, Run::Rewrite(write_updates)),
     // After the last statement is written, which may be equal to an earlier one.
@@ -264,7 +270,9 @@ pub fn rewrite(
 
 /// The same without microbatches: the reference that microbatches must agree with.
 pub fn rewrite_whole_batch(program: Program) -> Result<Analyzed, RewriteFault> {
-    write_updates(derived(program, gradient::expand_whole)?)
+    derived(program, gradient::expand_whole)
+        .and_then(convert_products)
+        .and_then(write_updates)
         .and_then(assign_kernels)
         .map(Analyzed::from)
 }
@@ -301,6 +309,11 @@ fn derived(
         return Ok(program);
     }
     expand(program.clone()).map_err(|faults| RewriteFault::Gradient(Box::new(program), faults))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "other rewrites may fail")]
+fn convert_products(program: Program) -> Result<Program, RewriteFault> {
+    Ok(products::convert(program))
 }
 
 fn write_updates(program: Program) -> Result<Program, RewriteFault> {

@@ -1,6 +1,7 @@
-//! Rewrites programs for training: gradients, optimizer updates, microbatches.
+//! Rewrites programs for training: gradients, narrow products, optimizer updates, microbatches.
 
 pub(crate) mod frameworks;
 pub(crate) mod gradient;
 pub(crate) mod microbatches;
 pub(crate) mod optimizer;
+pub(crate) mod products;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use shardwise::options::Effort;
-use shardwise::{Fusion, Objective, Rates, Refinement, Strategy, setting};
+use shardwise::{Fusion, Objective, Products, Rates, Refinement, Strategy, setting};
 
 use super::one_of::one_of;
 
@@ -93,6 +93,10 @@ pub(crate) struct SearchArgs {
     /// attention].
     #[arg(long, value_name = "KERNELS", value_parser = one_of::<Fusion>())]
     pub(crate) fusion: Option<Fusion>,
+    /// The dtype in which products with weights of layers read their operands [default: as the
+    /// program's `hardware` line says, else written].
+    #[arg(long, value_name = "DTYPE", value_parser = one_of::<Products>())]
+    pub(crate) products: Option<Products>,
     /// Use every mesh axis whole, except in the parts that a program writes (`mesh X=16 as 8x2`).
     #[arg(long)]
     pub(crate) whole_axes: bool,

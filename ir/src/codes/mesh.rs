@@ -153,9 +153,11 @@ Where a name is in use, give the chip another name (`[my-h100]`), perhaps with `
     Code {
         code: BAD_SETTING,
         name: "bad-hardware-setting",
-        page: "A `hardware` statement has two settings: `rates`, which are `peak` (those of data \
-            sheets, the default) or `measured`, and `fusion`, which is `attention` (the default), \
-            `elementwise` or `none`.
+        page:
+            "A `hardware` statement has three settings: `rates`, which are `peak` (those of data \
+            sheets, the default) or `measured`; `fusion`, which is `attention` (the default), \
+            `elementwise` or `none`; and `products`, the dtype of products with weights, which is \
+            `written` (the default), or one that the chip has units for: `bf16`, `fp8` or `fp4`.
 
 Triggered by:
 

@@ -194,9 +194,11 @@ impl MapFn {
         Self { form, linearity }
     }
 
-    /// A conversion between two types: linear where neither is of whole numbers.
+    /// A conversion between two types: linear where neither is of whole numbers, and the result is
+    /// not too narrow for sums.
     pub fn cast(from: DType, to: DType) -> Self {
-        let rounds = !(from.is_float() && to.is_float());
+        let is_narrowed = to.bits() <= 8 && from.bits() > to.bits();
+        let rounds = is_narrowed || !(from.is_float() && to.is_float());
         let linearity = if rounds { Linearity::None } else { Linearity::Joint };
         Self { form: MapForm::Cast(to), linearity }
     }

@@ -6,6 +6,7 @@ use super::blocks::Place;
 use super::{Printer, exact, step};
 use crate::ids::ValueId;
 use crate::plan::{Materialization, Plan, Step, StepKind};
+use crate::products::Products;
 use crate::program::{Fusion, Mode, Output, Phase, Program};
 use crate::sharding::{Pin, Sharding};
 
@@ -93,11 +94,15 @@ fn given_output(plan: &Plan, value: ValueId, pin: &Pin) -> Option<Sharding> {
     given.map(|step| step.result.sharding.clone()).or_else(declared)
 }
 
-/// `, fusion=none`, where it is not the default.
-pub(super) fn fusion(program: &Program) -> String {
-    match program.fusion {
+/// `, fusion=none, products=fp8`, where these are not the defaults.
+pub(super) fn settings(program: &Program) -> String {
+    let fusion = match program.fusion {
         Fusion::Attention => String::new(),
         other => format!(", fusion={}", other.name()),
+    };
+    match program.products {
+        Products::Written => fusion,
+        other => format!("{fusion}, products={}", other.name()),
     }
 }
 

@@ -15,7 +15,8 @@ use strum::VariantArray;
 use super::Resolver;
 use super::overrides::{HardwareFile, Overrides};
 use crate::hardware::Hardware;
-use crate::program::Fusion;
+use crate::products::Products;
+use crate::program::{Fusion, Mode};
 use crate::rates::Rates;
 use crate::{Diag, suggest};
 
@@ -33,32 +34,38 @@ impl Resolver<'_> {
         }
         let chip = self.named_chip(file, &written, overrides);
         let settings = written.first().map(|(named, _)| named.settings.as_slice());
-        let (rates, fusion) = self.prices(settings.unwrap_or_default(), overrides);
-        self.fusion = fusion;
+        let rates = self.settings_of_chip(settings.unwrap_or_default(), overrides);
         let chip = chip.map(|chip| {
             let price = overrides.price.or(chip.price);
             Hardware { price, rates, ..chip }
         });
-        chip.inspect(|chip| self.without_measurements(chip, &written))
+        chip.inspect(|chip| {
+            self.without_measurements(chip, &written);
+            self.without_units(chip, &written);
+        })
     }
 
-    /// The rates and the fusion that the program is priced with: those of the options, else of the
-    /// `hardware` line.
-    fn prices(&mut self, settings: &[Setting], overrides: &Overrides) -> (Rates, Fusion) {
-        let (mut rates, mut fusion) = (None, None);
+    /// Notes how the program runs, and returns the rates that it is priced with: as the options
+    /// say, else the `hardware` line.
+    fn settings_of_chip(&mut self, settings: &[Setting], overrides: &Overrides) -> Rates {
+        let (mut rates, mut fusion, mut products) = (None, None, None);
         for setting in settings {
             match setting.name.node.as_str() {
                 "rates" => self.note(&mut rates, setting, Rates::name),
                 "fusion" => self.note(&mut fusion, setting, Fusion::name),
+                "products" => self.note(&mut products, setting, Products::name),
                 other => {
                     let what = format!("hardware has no setting `{other}`");
-                    let help = "write `rates=measured` or `fusion=none`";
+                    let help = "write `rates=measured`, `fusion=none` or `products=fp8`";
                     self.bad_setting(what, setting.name.span, help);
                 }
             }
         }
-        let rates = overrides.rates.or(rates).unwrap_or_default();
-        (rates, overrides.fusion.or(fusion).unwrap_or_default())
+        self.fusion = overrides.fusion.or(fusion).unwrap_or_default();
+        if self.mode == Mode::Ordinary {
+            self.products = overrides.products.or(products).unwrap_or_default();
+        }
+        overrides.rates.or(rates).unwrap_or_default()
     }
 
     /// Notes the value of a setting, one of those of its type.
@@ -96,6 +103,21 @@ impl Resolver<'_> {
                     h100` prints one), or use `--rates peak`",
             ));
         }
+    }
+
+    /// An error where products are to have a dtype that the chip has no units for.
+    fn without_units(&mut self, chip: &Hardware, written: &[(&HardwareRef, Span)]) {
+        let Some(dtype) = self.products.dtype().filter(|&dtype| !chip.multiplies(dtype)) else {
+            return;
+        };
+        let name = dtype.name();
+        let message = format!("`{}` has no units that multiply {name}", chip.name);
+        let span = written.first().map_or(Span::default(), |(_, span)| *span);
+        let diag = Diag::error(codes::BAD_SETTING, message, span, "the chip");
+        self.error(diag.help(format!(
+            "leave `products={name}` out; a chip of a hardware file has them if it gives their \
+                peak, as in `{name} = 1000`"
+        )));
     }
 
     fn named_chip(

@@ -9,6 +9,7 @@ use shardwise_grammar::ast::{self, Statement};
 use super::Resolver;
 use super::machine::LARGEST;
 use crate::hardware::Hardware;
+use crate::products::Products;
 use crate::program::{Dim, Fusion};
 use crate::rates::Rates;
 use crate::{Diag, Severity, suggest};
@@ -26,6 +27,8 @@ pub struct Overrides {
     pub price: Option<f64>,
     /// Which operations run as one kernel.
     pub fusion: Option<Fusion>,
+    /// The dtype of products with weights of layers.
+    pub products: Option<Products>,
     /// The hardware file that the program names, if it names one.
     pub file: Option<HardwareFile>,
     /// Sizes of axes instead of the program's.

@@ -8,6 +8,7 @@ use super::{asserts, attention, convolution, opaque, optimizer, pipeline, struct
 use crate::blocks::ValueGroup;
 use crate::dtype::DType;
 use crate::mesh::KindName;
+use crate::products::Products;
 use crate::program::{CollectiveKind, Fusion};
 use crate::rates::Rates;
 use crate::stages::Schedule;
@@ -52,6 +53,7 @@ pub fn vocabulary() -> Vec<Vocabulary> {
         ("Kinds of mesh axes", KindName::VARIANTS.iter().map(|kind| kind.name()).collect()),
         ("Rates", Rates::VARIANTS.iter().map(|rates| rates.name()).collect()),
         ("Fusion", Fusion::VARIANTS.iter().map(|fusion| fusion.name()).collect()),
+        ("Products", Products::VARIANTS.iter().map(|products| products.name()).collect()),
         ("Collectives", CollectiveKind::ALL.iter().map(CollectiveKind::name).collect()),
         ("Calls that change or read dimensions", calls),
         ("Options of attention", attention::OPTIONS.to_vec()),

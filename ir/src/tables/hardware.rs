@@ -147,13 +147,29 @@ impl Hardware {
     /// its int8 is.) f16 always runs as bf16, and int32, of which data sheets say nothing.
     pub fn peak_flops(&self, dtype: DType) -> f64 {
         let own = match dtype {
-            DType::F32 => self.f32_flops,
-            DType::F16 | DType::Bf16 | DType::Int32 => self.bf16_flops,
-            DType::Fp8 => self.fp8_flops,
-            DType::Fp4 => self.fp4_flops.or(self.fp8_flops),
-            DType::Int8 | DType::Int4 | DType::Bool => self.int8_flops,
+            DType::Fp4 => self.units(DType::Fp4).or_else(|| self.units(DType::Fp8)),
+            DType::Int4 | DType::Bool => self.units(DType::Int8),
+            DType::Int32 => self.units(DType::Bf16),
+            own => self.units(own),
         };
         own.or(self.bf16_flops).or(self.fp8_flops.map(|fp8| fp8 / 2.0)).unwrap_or(f64::INFINITY)
+    }
+
+    /// Whether it has units that multiply `dtype`.
+    pub fn multiplies(&self, dtype: DType) -> bool {
+        self.units(dtype).is_some()
+    }
+
+    /// The peak of the units for `dtype`; none without such units.
+    fn units(&self, dtype: DType) -> Option<f64> {
+        match dtype {
+            DType::F32 => self.f32_flops,
+            DType::F16 | DType::Bf16 => self.bf16_flops,
+            DType::Fp8 => self.fp8_flops,
+            DType::Fp4 => self.fp4_flops,
+            DType::Int8 => self.int8_flops,
+            DType::Int4 | DType::Int32 | DType::Bool => None,
+        }
     }
 
     /// The kind of an axis of `size` devices in a slice whose physical axes (those over the

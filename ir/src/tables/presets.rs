@@ -10,8 +10,8 @@
 //!   Trainium2 (Neuron's architecture guide); on TPUs one pass in bf16 (the default precision of
 //!   `jax.lax`; exact f32 takes six). CDNA 4 has no TF32: MI355X has the rate of f32 matrices.
 //! * fp8 and int8 are those of data sheets. Blackwell Ultra has next to no int8. TPUs before
-//!   tpu7x have no fp8: see [`super::hardware::Hardware::peak_flops`]. The book gives the A100,
-//!   which has none either, the rate of int8.
+//!   tpu7x have no fp8, and neither has the A100, for which the book has the rate of int8: see
+//!   [`super::hardware::Hardware::peak_flops`].
 //! * fp4: data sheets of Blackwell and MI355X.
 //! * h800: the book has the fp8 peak of the `PCIe` card alone; bf16 and TF32 are the same card's,
 //!   memory and links those of the modules in the nodes of `DeepSeek-V3` (arXiv 2412.19437).
@@ -107,7 +107,7 @@ pub(super) const PRESETS: &[Preset] = &[
            Switched, &[8]),
     preset("gb300",       [1250., 2500., 165., 5000., 15000.],  [288., 8000.],   [900., 100., 225.],
            Switched, &[72]),
-    preset("a100",        [156., 310., 620., 620., 0.],           [80., 2000.],    [300., 25., 32.],
+    preset("a100",        [156., 310., 620., 0., 0.],             [80., 2000.],    [300., 25., 32.],
            Switched, &[8]),
     preset("mi300x",      [653.7, 1307.4, 2614.9, 2614.9, 0.],    [192., 5300.],   [448., 50., 64.],
            Switched, &[8]),

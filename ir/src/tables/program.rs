@@ -22,6 +22,7 @@ use crate::hardware::Hardware;
 use crate::ids::{AxisId, DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
 use crate::optimizer::Optimizer;
+use crate::products::Products;
 use crate::rearrange::{Rearrange, Route};
 use crate::sharding::Pin;
 pub use crate::tables::zigzag::{CausalMask, Share, Zigzag};
@@ -401,6 +402,8 @@ pub struct Program {
     pub hardware: Hardware,
     /// Which operations run as one kernel.
     pub fusion: Fusion,
+    /// The dtype of products with weights, until operands are converted to it.
+    pub products: Products,
     /// The devices.
     pub mesh: Mesh,
     /// Dimensions in declaration order.

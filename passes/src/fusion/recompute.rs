@@ -62,16 +62,9 @@ pub(crate) fn keeps_operands(program: &Program) -> bool {
 fn is_multiplied_going_back(program: &Analyzed, value: ValueId) -> bool {
     program.dataflow().uses_of(value).any(|(reader, _)| {
         let op = &program.ops[reader];
-        op.phase == Phase::Backward && is_matrix_product(program, op)
+        op.phase == Phase::Backward && program.is_matrix_product(op)
             || is_renamed(op) && is_multiplied_going_back(program, op.result)
     })
-}
-
-/// Whether each operand has a dimension that the other one has not.
-fn is_matrix_product(program: &Program, op: &Op) -> bool {
-    let dims = |operand: usize| &program.values[op.operands[operand].value].dims;
-    let has_own = |one: usize, other: usize| dims(one).iter().any(|dim| !dims(other).contains(dim));
-    op.is_product() && has_own(0, 1) && has_own(1, 0)
 }
 
 fn is_renamed(op: &Op) -> bool {

@@ -158,6 +158,7 @@ pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> ExpandedP
         mode: program.mode,
         hardware: program.hardware.clone(),
         fusion: program.fusion,
+        products: program.products,
         mesh: program.mesh.clone(),
         dims,
         values: only(&[op.operands[0].value, op.result]),

@@ -24,6 +24,7 @@ mod optimizer;
 mod pending_sums;
 mod pipelines;
 mod pipelines_of_blocks;
+mod products;
 mod reference;
 mod regrouping;
 mod repeat_blocks;

@@ -95,7 +95,8 @@ fn of_keyword(keyword: &str, rest: &str) -> Option<Vec<Wanted>> {
         "hardware" => match (option, last) {
             (Some("rates"), _) => vec![Words("Rates")],
             (Some("fusion"), _) => vec![Words("Fusion")],
-            _ if !is_first => vec![Exactly(&["rates=", "fusion="])],
+            (Some("products"), _) => vec![Words("Products")],
+            _ if !is_first => vec![Exactly(&["rates=", "fusion=", "products="])],
             (_, "from") => Vec::new(),
             _ => vec![Wanted::Hardware],
         },

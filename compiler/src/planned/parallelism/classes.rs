@@ -1,18 +1,21 @@
 //! Dimensions by their use in a program: experts, features, sequence, batch.
 
+use index_vec::IndexVec;
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
-use shardwise_ir::Role;
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::program::{Along, Op, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
+use shardwise_ir::weights::{uncast, weights};
 
 pub(super) type Dims = IndexSet<DimId, FxBuildHasher>;
 
 /// Dimensions by their use in a program.
 pub(super) struct Classes {
     /// Whether a value is computed from parameters only.
-    weights: Vec<bool>,
+    weights: IndexVec<ValueId, bool>,
+    /// For each value, the one that it is in another dtype.
+    uncast: IndexVec<ValueId, ValueId>,
     /// Weights that are multiplied or looked up.
     pub(super) used: IndexSet<ValueId, FxBuildHasher>,
     pub(super) experts: Dims,
@@ -25,6 +28,7 @@ impl Classes {
     pub(super) fn of(program: &Program) -> Self {
         let mut classes = Self {
             weights: weights(program),
+            uncast: uncast(program),
             used: IndexSet::default(),
             experts: Dims::default(),
             feature: Dims::default(),
@@ -38,7 +42,12 @@ impl Classes {
     }
 
     pub(super) fn is_weight(&self, value: ValueId) -> bool {
-        self.weights[value.index()]
+        self.weights[value]
+    }
+
+    /// The value that this one is in another dtype; mostly itself.
+    pub(super) fn uncast(&self, value: ValueId) -> ValueId {
+        self.uncast[value]
     }
 
     /// The weight and the activation of a product or lookup, if it has one of each.
@@ -62,7 +71,7 @@ impl Classes {
                 self.experts.insert(route.experts);
             }
             let Some((weight, other)) = self.weight_and_activation(op) else { continue };
-            self.used.insert(weight);
+            self.used.insert(self.uncast(weight));
             self.feature.extend(dims(weight));
             if let OpKind::Einsum { contracted } = &op.kind {
                 summed.extend(contracted);
@@ -132,20 +141,6 @@ impl Classes {
             self.batch.extend(others.copied().collect::<Vec<_>>());
         }
     }
-}
-
-/// For each value, whether it is a parameter or computed from parameters only.
-fn weights(program: &Program) -> Vec<bool> {
-    let is_param = |role| role == Role::Param;
-    let mut weights: Vec<bool> =
-        program.values.iter().map(|value| value.role.is_some_and(is_param)).collect();
-    for op in program.ops.iter().filter(|op| !op.operands.is_empty()) {
-        if !program.values[op.result].is_declared() {
-            weights[op.result.index()] =
-                op.operands.iter().all(|operand| weights[operand.value.index()]);
-        }
-    }
-    weights
 }
 
 /// Groups of dimensions that an operation makes into each other: one side is of a sequence if all

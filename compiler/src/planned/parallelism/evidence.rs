@@ -55,22 +55,22 @@ impl<'p> Evidence<'p> {
         let program = &self.plan.program;
         let multiplied = self.classes.weight_and_activation(op).map(|(weight, _)| weight);
         for read in &step.operands {
-            let value = &program.values[read.value];
+            let weight = self.classes.uncast(read.value);
+            let value = &program.values[weight];
             if self.classes.is_weight(read.value)
                 && value.is_declared()
                 && let Some(rest) = value.declared_sharding.as_ref().and_then(Pin::exact)
             {
                 let gathered = splits(program, read.value, &rest)
                     .filter(|(_, axis)| !read.sharding.uses(AxisRef::whole(*axis)));
-                let gathered =
-                    gathered.map(|(dim, axis)| (axis, Role::FullySharded, dim, read.value));
+                let gathered = gathered.map(|(dim, axis)| (axis, Role::FullySharded, dim, weight));
                 self.weights.extend(gathered);
             }
             if multiplied == Some(read.value) {
                 let split = splits(program, read.value, &read.sharding).map(|(dim, axis)| {
                     let of_experts = self.classes.experts.contains(&dim);
                     let role = if of_experts { Role::Expert } else { Role::Tensor };
-                    (axis, role, dim, read.value)
+                    (axis, role, dim, weight)
                 });
                 self.weights.extend(split);
             }
