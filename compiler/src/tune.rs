@@ -1,19 +1,20 @@
 //! Finds the best way to run a program on a number of chips, over everything that a person would
-//! try by hand: mesh shapes and the networks that their axes use, pipeline stages, microbatches and
-//! recomputation. Shardings are not enumerated: the planner chooses them for each of these.
+//! try by hand: mesh shapes and the networks that their axes use, pipeline stages, microbatches,
+//! recomputation, and the dtypes of products that are allowed ([`dtypes`]). Shardings are not
+//! enumerated: the planner chooses them for each of these.
 //!
 //! The space is a list of *candidates*: each is the program with another mesh, number of
-//! microbatches, recomputation or pipeline, written as text ([`template`]) and planned like any
-//! program, so that the winner is a program that `plan` reproduces. What the program pins stays: a
-//! bracket that names an axis, a `checkpoint`, a `pipeline`, `microbatches=`. Brackets that name no
-//! axis are left to the search.
+//! microbatches, recomputation, pipeline or dtypes, written as text ([`template`]) and planned
+//! like any program, so that the winner is a program that `plan` reproduces. What the program pins
+//! stays: a bracket that names an axis, a `checkpoint`, a `pipeline`, `microbatches=`. Brackets
+//! that name no axis are left to the search.
 //!
 //! The search ([`branch`]) proves the best candidate with three bounds, each costlier and tighter
 //! than the one before:
 //!
 //! 1. *floor*: the plan on one device, divided by the devices. No device computes less than its
-//!    share, and none holds less; communication is free. One plan for each number of microbatches
-//!    and recomputation, whatever the mesh.
+//!    share, and none holds less; communication is free. One plan for each number of microbatches,
+//!    recomputation and dtypes, whatever the mesh.
 //! 2. *unlimited*: the planner's bound where memory is no limit. If that plan fits, it is the
 //!    candidate's. More microbatches never take less time (every step costs at least its share), so
 //!    it bounds them, too.
@@ -37,6 +38,7 @@ mod axis_words;
 mod branch;
 mod candidate;
 mod curve;
+mod dtypes;
 mod flags;
 mod html;
 mod leaf;
@@ -64,6 +66,7 @@ use crate::options::Options;
 pub use against::Against;
 pub use candidate::{Recompute, Staging};
 pub use curve::{CURVE_FORMATS, Curve, Point, curve, doubled};
+pub use dtypes::Dtypes;
 pub use serving::{Deployment, Kind, Pool, SERVING_FORMATS, Serve, Served, serve};
 pub use strategy::{ActingAxis, Degree, Strategy};
 pub use what_if::WhatIf;
@@ -88,6 +91,8 @@ pub struct Request {
     pub fewer_first: bool,
     /// What may be computed again for gradients, where the program does not say.
     pub recompute: Vec<Recompute>,
+    /// The dtypes of products with weights.
+    pub dtypes: Vec<Dtypes>,
     /// Sizes of the batch; none for that of the program. Strategies with batches of several sizes
     /// are compared by their time an element.
     pub batches: Vec<u64>,
@@ -122,6 +127,7 @@ impl Request {
             chunks: vec![1],
             fewer_first: false,
             recompute: vec![Recompute::Nothing, Recompute::Layers],
+            dtypes: vec![Dtypes::Written],
             batches: Vec::new(),
             latency_s: None,
             against: Vec::new(),
@@ -177,6 +183,10 @@ pub struct Tuned {
     pub chips: u64,
     /// The size of the batch of all chips, where the program has one.
     pub batch: Option<u64>,
+    /// The dtypes of products with weights that were compared.
+    pub dtypes: Vec<&'static str>,
+    /// Those that the program or the chip cannot have, with the reason.
+    pub left_out: Vec<String>,
     /// The time that is minimized: `serial`, `comm`, `overlap` or `scheduled`.
     pub objective: &'static str,
     /// The best distinct strategies found, best first.
@@ -210,7 +220,7 @@ pub struct Tuned {
 pub struct Space {
     /// Mesh shapes.
     pub shapes: usize,
-    /// Candidates: shapes times stages, microbatches and recomputation.
+    /// Candidates: shapes times stages, microbatches, recomputation and dtypes.
     pub candidates: usize,
     /// Cut because a bound reached the best so far.
     pub cut: usize,
@@ -280,6 +290,8 @@ pub fn tune(
     let hardware = template.hardware()?;
     let machine = machine::Machine::new(&hardware, request.chips).map_err(Refused::Options)?;
     let shapes = machine.shapes(&template.named_axes, request).map_err(Refused::Options)?;
+    let (dtypes, left_out) = dtypes::possible(&template, &hardware, request)?;
+    let request = &Request { dtypes, ..request.clone() };
     let candidates = template.candidates(&shapes, request);
     if candidates.is_empty() {
         return Err(Refused::Options(template.emptied_by(request)));
@@ -297,6 +309,7 @@ pub fn tune(
     let mut tuned = search.run()?;
     tuned.space.shapes = of_candidates;
     tuned.against = against;
+    tuned.left_out = left_out;
     if request.what_if && !options.cancellation.is_cancelled() {
         tuned.what_if = what_if::answers(name, source, (request, &hardware), options);
     }
@@ -304,6 +317,11 @@ pub fn tune(
 }
 
 impl Tuned {
+    /// Whether strategies with other dtypes were compared.
+    fn compares_dtypes(&self) -> bool {
+        self.dtypes.len() > 1
+    }
+
     /// How much better than the winner something else could be, as a share of the winner.
     pub fn gap(&self) -> f64 {
         let best = self.strategies.first().map_or(0.0, |best| best.objective_s);

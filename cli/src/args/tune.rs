@@ -6,7 +6,7 @@ use clap::Args;
 use shardwise::Schedule;
 use shardwise::export::Format;
 use shardwise::setting;
-use shardwise::tune::{FORMATS, Recompute, Tuned, doubled};
+use shardwise::tune::{Dtypes, FORMATS, Recompute, Tuned, doubled};
 
 use super::one_of::format_of;
 use super::planning::{HardwareFileArgs, RateArgs, SearchArgs};
@@ -101,6 +101,17 @@ pub(crate) struct TuneArgs {
         help_heading = SPACE
     )]
     pub(crate) recompute: Vec<Recompute>,
+    /// Dtypes of products with weights of layers: written, bf16, fp8, fp4; without gradients also
+    /// those of weights alone: int8, int4.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = '|',
+        value_parser = dtypes,
+        default_value = "written",
+        help_heading = SPACE
+    )]
+    pub(crate) dtypes: Vec<Dtypes>,
     /// Sizes of the batch, compared by their time an element: 256|512|1024; that of the program.
     #[arg(
         long,
@@ -199,6 +210,11 @@ fn schedule(text: &str) -> Result<Schedule, String> {
 fn recompute(text: &str) -> Result<Recompute, String> {
     let names = || Recompute::CHOICES.map(Recompute::name).join(", ");
     Recompute::from_name(text).ok_or_else(|| format!("write some of {}", names()))
+}
+
+fn dtypes(text: &str) -> Result<Dtypes, String> {
+    let names = || Dtypes::CHOICES.map(Dtypes::name).join(", ");
+    Dtypes::from_name(text).ok_or_else(|| format!("write some of {}", names()))
 }
 
 /// A number of mesh axes: with more than four, the space of shardings is too large to plan.

@@ -152,6 +152,7 @@ fn request(args: &TuneArgs, chips: u64, timeout: Option<Duration>) -> Result<Req
         fewer_first: args.fewer_first,
         what_if: args.what_if,
         recompute: args.recompute.clone(),
+        dtypes: args.dtypes.clone(),
         batches: args.batch.clone(),
         latency_s: args.latency.map(|latency| latency.as_secs_f64()),
         against: by_hand.collect::<Result<_>>()?,

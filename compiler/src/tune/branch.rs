@@ -21,6 +21,7 @@ use shardwise_passes::Goal;
 
 use self::floor::{Floor, Group, group};
 use super::candidate::{Candidate, Recompute};
+use super::dtypes::Dtypes;
 use super::leaf::{Leaves, Outcome, Refusal, Stage};
 use super::machine::Shape;
 use super::strategy::Strategy;
@@ -47,7 +48,7 @@ const NEAR: f64 = 0.05;
 const ROUNDING: f64 = 1e-9;
 
 /// Candidates that differ in microbatches alone.
-type Unsplit = (Shape, Recompute, Option<u64>);
+type Unsplit = (Shape, Recompute, Option<u64>, Dtypes);
 
 /// A candidate that is not done.
 #[derive(Clone, Copy, Debug)]
@@ -432,5 +433,5 @@ impl<'a, 's> Search<'a, 's> {
 }
 
 fn unsplit(candidate: &Candidate) -> Unsplit {
-    (candidate.shape.clone(), candidate.recompute, candidate.batch)
+    (candidate.shape.clone(), candidate.recompute, candidate.batch, candidate.dtypes)
 }

@@ -3,6 +3,7 @@
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use shardwise_ir::stages::{Schedule, Stages};
 
+use super::dtypes::Dtypes;
 use super::machine::Shape;
 use super::{Request, stage_layers};
 
@@ -142,13 +143,16 @@ pub(super) struct Candidate {
     pub(super) staging: Option<Staging>,
     /// The size of the batch, where it is not the program's.
     pub(super) batch: Option<u64>,
+    /// The dtypes of products with weights.
+    pub(super) dtypes: Dtypes,
 }
 
 impl Candidate {
     /// The program on one device.
     pub(super) fn alone(named_axes: &[String], recompute: Recompute) -> Self {
         let shape = Shape::of_one_device(named_axes);
-        Self { shape, microbatches: None, recompute, staging: None, batch: None }
+        let dtypes = Dtypes::Written;
+        Self { shape, microbatches: None, recompute, staging: None, batch: None, dtypes }
     }
 
     /// The same with fewer layers on stages that keep more microbatches, for every length of the

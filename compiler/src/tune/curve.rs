@@ -113,21 +113,23 @@ pub const CURVE_FORMATS: &[Format<Curve>] = &[
 const HEADS: [&str; 10] =
     ["chips", "strategy", "mesh", "parts", "again", "time", "step", "MFU", "efficiency", "proven"];
 
-fn rows(curve: &Curve) -> Vec<[String; 10]> {
+/// Columns of text.
+const TEXTS: [&str; 4] = ["strategy", "mesh", "again", "proven"];
+
+fn rows(curve: &Curve) -> Vec<Vec<String>> {
     curve.points.iter().map(row).collect()
 }
 
-fn row(point: &Point) -> [String; 10] {
+fn row(point: &Point) -> Vec<String> {
     let chips = point.chips.to_string();
     let Some((best, tuned)) = point.best().zip(point.tuned.as_ref()) else {
-        let mut none = std::array::from_fn(|_| "-".to_owned());
-        none[0] = chips;
-        return none;
+        let none = std::iter::repeat_n("-".to_owned(), HEADS.len() - 1);
+        return std::iter::once(chips).chain(none).collect();
     };
     let [_, strategy, mesh, parts, again, time, step, mfu, ..] = table::cells(1, best);
     let efficiency = point.efficiency.map_or_else(String::new, percent);
     let gap = format!("within {}", percent(tuned.gap()));
-    [chips, strategy, mesh, parts, again, time, step, mfu, efficiency, gap]
+    vec![chips, strategy, mesh, parts, again, time, step, mfu, efficiency, gap]
 }
 
 fn percent(share: f64) -> String {
@@ -135,16 +137,11 @@ fn percent(share: f64) -> String {
 }
 
 fn text(curve: &Curve) -> String {
-    let rows = rows(curve);
-    table::lines(&HEADS, &rows, &[1, 2, 4, 9]) + "\n" + &remarks(curve)
+    table::lines(&HEADS, &rows(curve), &TEXTS) + "\n" + &remarks(curve)
 }
 
 fn markdown(curve: &Curve) -> String {
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let head = line(&HEADS.map(str::to_owned));
-    let rule = "| ---: | --- | --- | ---: | --- | ---: | ---: | ---: | ---: | --- |\n";
-    let rows: String = rows(curve).iter().map(|row| line(row)).collect();
-    format!("{head}{rule}{rows}\n{}", remarks(curve))
+    table::markdown_lines(&HEADS, &rows(curve), &TEXTS) + "\n" + &remarks(curve)
 }
 
 /// Where the efficiency falls off, and why numbers of chips have no strategy.

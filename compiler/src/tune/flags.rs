@@ -1,5 +1,5 @@
-//! The winner as the flags of training frameworks: degrees, microbatches and recomputation, and
-//! below them as comments what the framework has no flag for.
+//! The winner as the flags of training frameworks: degrees, microbatches, recomputation and dtypes,
+//! and below them as comments what the framework has no flag for.
 //!
 //! A plan gives every value a sharding; frameworks have one number for each kind of parallelism.
 //! An axis is assigned to the first kind of its roles: pipeline, tensor, expert, context, data. Its
@@ -8,6 +8,7 @@
 
 use std::fmt::Write as _;
 
+use shardwise_ir::products::Products;
 use shardwise_ir::stages::Schedule;
 
 use super::{ActingAxis, Recompute, Staging, Strategy, Tuned};
@@ -27,6 +28,7 @@ struct Degrees {
     sequence: bool,
     microbatches: u64,
     recompute: &'static str,
+    dtypes: &'static str,
     /// The pipeline, where there is one.
     staging: Option<Staging>,
     batch: Option<u64>,
@@ -52,6 +54,7 @@ impl Degrees {
             sequence: false,
             microbatches,
             recompute: strategy.recompute,
+            dtypes: strategy.dtypes,
             staging: strategy.pipeline,
             batch: tuned.batch,
             lacks: Vec::new(),
@@ -99,6 +102,18 @@ impl Degrees {
     fn lacks_offload(&mut self) {
         if self.recomputes(Recompute::Offload) {
             self.lacks.push("inputs of layers wait in the memory of the host".to_owned());
+        }
+    }
+
+    /// Whether products read this dtype.
+    fn multiplies(&self, products: Products) -> bool {
+        self.dtypes == products.name()
+    }
+
+    /// A remark for frameworks without a flag for products in these dtypes.
+    fn lacks_products(&mut self, dtypes: &[Products]) {
+        if dtypes.iter().any(|&dtype| self.multiplies(dtype)) {
+            self.lacks.push(format!("products of layers in {}", self.dtypes));
         }
     }
 
@@ -193,7 +208,15 @@ pub(super) fn megatron(tuned: &Tuned) -> Result<String, String> {
         of.lacks.push("everything but the results of products is computed again".to_owned());
     }
     of.lacks_offload();
-    Ok(out + &of.remarks(&[]))
+    if of.multiplies(Products::Fp8) {
+        out += "--fp8-format hybrid\n--fp8-recipe tensorwise\n";
+    } else if of.multiplies(Products::Fp4) {
+        out += "--fp4-format e2m1\n--fp4-recipe nvfp4\n";
+    }
+    let bytes =
+        "--fp8-param-gather keeps parameters in fp8, beside a master copy, to gather them so";
+    let notes = if of.multiplies(Products::Fp8) && of.sharded > 1 { &[bytes][..] } else { &[] };
+    Ok(out + &of.remarks(notes))
 }
 
 /// Flags of `MaxText`; axes between nodes or slices are `dcn`.
@@ -232,6 +255,10 @@ pub(super) fn maxtext(tuned: &Tuned) -> Result<String, String> {
     } else {
         "remat_policy=minimal\n"
     };
+    if of.multiplies(Products::Fp8) {
+        out += "quantization=fp8\n";
+    }
+    of.lacks_products(&[Products::Fp4]);
     let networks = "axes that leave a slice or a node: move their part to dcn_*_parallelism";
     let kept = "`minimal` keeps the results of products, not what this strategy keeps";
     let is_exact = is_full || of.recomputes(Recompute::AllButProducts);
@@ -286,6 +313,12 @@ pub(super) fn torchtitan(tuned: &Tuned) -> Result<String, String> {
         true => "selective",
     };
     flag("activation_checkpoint.mode", mode);
+    if of.multiplies(Products::Fp8) {
+        flag("model.converters", "quantize.linear.float8");
+        flag("quantize.linear.float8.filter_fqns", "output");
+        out += "--quantize.linear.float8.enable_fsdp_float8_all_gather\n";
+    }
+    of.lacks_products(&[Products::Fp4]);
     if of.tensor > 1 && !of.sequence {
         of.lacks
             .push("with tensor parallelism positions are always split between products".to_owned());
@@ -317,6 +350,7 @@ pub(super) fn deepspeed(tuned: &Tuned) -> Result<String, String> {
             of.context
         ));
     }
+    of.lacks_products(&[Products::Fp8, Products::Fp4]);
     let is_offloaded = of.recomputes(Recompute::Offload);
     if of.recomputes_any() {
         let what = if is_offloaded { Recompute::Layers.name() } else { of.recompute };

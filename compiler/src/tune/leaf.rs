@@ -6,6 +6,7 @@ use shardwise_ir::codes;
 use shardwise_passes::Goal;
 
 use super::candidate::Candidate;
+use super::dtypes::Dtypes;
 use super::template::Template;
 use crate::Planned;
 use crate::diagnostics::Findings;
@@ -112,6 +113,9 @@ impl Leaves<'_, '_> {
             Options { memory, timeout, effort, parts, grouping, ..self.options.clone() };
         if candidate.batch.is_some() {
             options.dims.retain(|dim| !self.template.is_batch(&dim.name));
+        }
+        if candidate.dtypes != Dtypes::Written {
+            options.products = None;
         }
         let text = self.template.text(candidate);
         plan_below(self.template.name, &text, &options, goal.cloned()).map_err(|none| match none {

@@ -13,6 +13,7 @@ pub(super) fn csv(tuned: &Tuned) -> String {
         "longest",
         "batch",
         "recompute",
+        "dtypes",
         "objective_s",
         "lower_bound_s",
         "step_s",
@@ -39,6 +40,7 @@ fn row(rank: usize, strategy: &Strategy) -> Vec<String> {
     cells.push(number(pipeline.and_then(|of| of.longest)));
     cells.push(number(strategy.batch));
     cells.push(strategy.recompute.to_owned());
+    cells.push(strategy.dtypes.to_owned());
     let numbers = [
         strategy.objective_s,
         strategy.lower_bound_s,

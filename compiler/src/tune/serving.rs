@@ -33,7 +33,7 @@ use serde::Serialize;
 pub use deployment::{Deployment, Kind, Pool};
 
 use super::curve::doubled;
-use super::template::Template;
+use super::template::{Template, pairs};
 use super::{Refused, Report, Request, Strategy, tune};
 use crate::display::Format;
 use crate::options::Options;
@@ -138,8 +138,9 @@ fn points(
 ) -> Result<Vec<Point>, Refused> {
     let (mut found, mut refusal) = (Vec::new(), None);
     for chips in doubled(1, request.chips) {
-        for &batch in batches {
-            let one = Request { chips, batches: vec![batch], best: 1, ..request.clone() };
+        for (batch, dtypes) in pairs(batches, &request.dtypes) {
+            let (batches, dtypes) = (vec![batch], vec![dtypes]);
+            let one = Request { chips, batches, dtypes, best: 1, ..request.clone() };
             match tune(name, text, &one, options, report) {
                 Ok(mut tuned) => {
                     let mut strategy = tuned.strategies.swap_remove(0);

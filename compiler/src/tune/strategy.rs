@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use serde::Serialize;
 
 use super::candidate::{Candidate, Recompute, Staging};
+use super::dtypes::Dtypes;
 use super::resident::{self, Resident};
 use crate::Planned;
 use crate::planned::parallelism::{AxisRoles, Role};
@@ -47,6 +48,8 @@ pub struct Strategy {
     pub batch: Option<u64>,
     /// What is computed again for gradients: `layers`, `none`, or `as written`.
     pub recompute: &'static str,
+    /// The dtypes of products with weights: `written`, or one that was asked for.
+    pub dtypes: &'static str,
     /// Seconds that the search minimizes.
     pub objective_s: f64,
     /// No plan of this candidate takes less.
@@ -78,9 +81,9 @@ pub struct Strategy {
     pub(super) resident: Vec<Resident>,
 }
 
-/// What makes two candidates the same strategy: degrees, microbatches, the pipeline, the batch, and
-/// what is computed again.
-pub(super) type Key = (Vec<Degree>, Option<u64>, Option<Staging>, Option<u64>, &'static str);
+/// What makes two candidates the same strategy: degrees, microbatches, the pipeline, the batch,
+/// what is computed again, and dtypes.
+pub(super) type Key = (Vec<Degree>, Option<u64>, Option<Staging>, Option<u64>, [&'static str; 2]);
 
 impl Strategy {
     pub(super) fn new(candidate: &Candidate, planned: &Planned) -> Self {
@@ -90,6 +93,7 @@ impl Strategy {
             pipeline: candidate.staging,
             batch: candidate.batch,
             recompute: candidate.recompute.name(),
+            dtypes: candidate.dtypes.name(),
             ..Self::as_written(mesh.join(", "), planned)
         }
     }
@@ -107,6 +111,7 @@ impl Strategy {
             pipeline: None,
             batch: None,
             recompute: Recompute::AsWritten.name(),
+            dtypes: Dtypes::Written.name(),
             objective_s: planned.objective_s(report),
             lower_bound_s: planned.lower_bound_s(),
             step_s: metrics.step_s,
@@ -142,7 +147,8 @@ impl Strategy {
     }
 
     pub(super) fn key(&self) -> Key {
-        (self.degrees.clone(), self.microbatches, self.pipeline, self.batch, self.recompute)
+        let words = [self.recompute, self.dtypes];
+        (self.degrees.clone(), self.microbatches, self.pipeline, self.batch, words)
     }
 
     /// What strategies are compared by: seconds, for an element where batches differ.
@@ -171,8 +177,16 @@ impl Strategy {
         count.into_iter().chain(pipeline).collect::<Vec<_>>().join(" ")
     }
 
-    /// `DP64 FSDP64 TP8`, with the batch where several are compared.
+    /// `DP64 FSDP64 TP8 fp8`: the degrees, with the dtypes where they are not as written.
     pub(super) fn in_words(&self) -> String {
+        match self.dtypes {
+            dtypes if dtypes == Dtypes::Written.name() => self.roles_in_words(),
+            dtypes => format!("{} {dtypes}", self.roles_in_words()),
+        }
+    }
+
+    /// `DP64 FSDP64 TP8`, with the batch where several are compared.
+    pub(super) fn roles_in_words(&self) -> String {
         let degrees = self.degrees.iter().map(|of| format!("{}{}", of.role, of.ways));
         let batch = self.batch.map(|size| format!("batch {size}"));
         let words: Vec<String> = degrees.chain(batch).collect();

@@ -14,44 +14,70 @@ use crate::display::units::counted;
 const HEADS: [&str; 10] =
     ["", "strategy", "mesh", "parts", "again", "time", "step", "MFU", "memory", "bound by"];
 
+/// The head of the column that is there where several dtypes are compared, and its place.
+const DTYPES: (&str, usize) = ("dtypes", 5);
+
+/// Columns of text; the others are of numbers.
+pub(super) const TEXTS: [&str; 5] = ["strategy", "mesh", "again", DTYPES.0, "bound by"];
+
 pub(super) fn text(tuned: &Tuned) -> String {
-    lines(&HEADS, &rows(tuned), &[1, 2, 4, 9]) + "\n" + &remarks(tuned)
+    lines(&heads(tuned), &rows(tuned), &TEXTS) + "\n" + &remarks(tuned)
 }
 
-/// A line for the heads and each row; the columns of these numbers are text, the others numbers.
-pub(super) fn lines<const N: usize>(
-    heads: &[&str; N],
-    rows: &[[String; N]],
-    left: &[usize],
-) -> String {
+pub(super) fn markdown(tuned: &Tuned) -> String {
+    markdown_lines(&heads(tuned), &rows(tuned), &TEXTS) + "\n" + &remarks(tuned)
+}
+
+/// A line for the heads and each row; columns with these heads are text, the others numbers.
+pub(super) fn lines(heads: &[&str], rows: &[Vec<String>], texts: &[&str]) -> String {
     let width = |column: usize| {
         rows.iter().map(|row| row[column].width()).fold(heads[column].width(), usize::max)
     };
-    let columns: Vec<Column> = (0..N)
-        .map(|column| match left.contains(&column) {
-            true if column + 1 == N => Column::Left(0),
+    let columns: Vec<Column> = heads
+        .iter()
+        .enumerate()
+        .map(|(column, head)| match texts.contains(head) {
+            true if column + 1 == heads.len() => Column::Left(0),
             true => Column::Left(width(column)),
             false => Column::Right(width(column)),
         })
         .collect();
+    let heads: Vec<String> = heads.iter().map(|&head| head.to_owned()).collect();
     let mut out = String::new();
-    for row in std::iter::once(&heads.map(str::to_owned)).chain(rows) {
+    for row in std::iter::once(&heads).chain(rows) {
         out += table::row(&columns, row).trim_end();
         out.push('\n');
     }
     out
 }
 
-pub(super) fn markdown(tuned: &Tuned) -> String {
+/// The same in Markdown.
+pub(super) fn markdown_lines(heads: &[&str], rows: &[Vec<String>], texts: &[&str]) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let mut out = line(&HEADS.map(str::to_owned));
-    out += "| ---: | --- | --- | ---: | --- | ---: | ---: | ---: | ---: | --- |\n";
-    out.extend(rows(tuned).iter().map(|row| line(row)));
-    out + "\n" + &remarks(tuned)
+    let cells = |of: &dyn Fn(&&str) -> String| heads.iter().map(of).collect::<Vec<_>>();
+    let rule = |head: &&str| if texts.contains(head) { "---" } else { "---:" }.to_owned();
+    let head = line(&cells(&|head| (*head).to_owned())) + &line(&cells(&rule));
+    head + &rows.iter().map(|row| line(row)).collect::<String>()
 }
 
-fn rows(tuned: &Tuned) -> Vec<[String; 10]> {
-    tuned.strategies.iter().enumerate().map(|(i, strategy)| cells(i + 1, strategy)).collect()
+fn heads(tuned: &Tuned) -> Vec<&'static str> {
+    let mut heads = HEADS.to_vec();
+    if tuned.compares_dtypes() {
+        heads.insert(DTYPES.1, DTYPES.0);
+    }
+    heads
+}
+
+fn rows(tuned: &Tuned) -> Vec<Vec<String>> {
+    let row = |(i, strategy): (usize, &Strategy)| {
+        let mut cells = cells(i + 1, strategy).to_vec();
+        if tuned.compares_dtypes() {
+            cells[1] = strategy.roles_in_words();
+            cells.insert(DTYPES.1, strategy.dtypes.to_owned());
+        }
+        cells
+    };
+    tuned.strategies.iter().enumerate().map(row).collect()
 }
 
 pub(super) fn cells(rank: usize, strategy: &Strategy) -> [String; 10] {
@@ -72,6 +98,7 @@ pub(super) fn cells(rank: usize, strategy: &Strategy) -> [String; 10] {
 /// What stands below the table.
 pub(super) fn remarks(tuned: &Tuned) -> String {
     let mut out = proof(tuned) + "\n" + &space(tuned) + "\n";
+    out.extend(tuned.left_out.iter().map(|line| line.clone() + "\n"));
     out.extend(margin(tuned).map(|line| line + "\n"));
     out.extend(shorter_step(tuned).map(|line| line + "\n"));
     out.extend(tuned.against.iter().map(|other| other.in_words(tuned) + "\n"));

@@ -1,14 +1,14 @@
 //! Candidates as programs: the text of a program with another mesh, number of microbatches,
-//! recomputation or pipeline. Statements that stay keep their text and comments.
+//! recomputation, pipeline or dtypes. Statements that stay keep their text and comments.
 //!
 //! Text, and not tables of a resolved program, since a candidate is then planned, printed and
 //! checked like what a person writes; reading it takes a millisecond.
 
 mod edits;
+mod machine;
 
 use shardwise_grammar::ast::{
-    Backward, File, HardwareRef, Pipeline, Role, Setting, StateOver, Statement, Subscript,
-    TensorDecl,
+    Backward, File, Pipeline, Role, StateOver, Statement, Subscript, TensorDecl,
 };
 use shardwise_grammar::print;
 use shardwise_grammar::span::{Name, Span, Spanned};
@@ -16,17 +16,19 @@ use shardwise_ir::Diag;
 use shardwise_ir::blocks::Repeat;
 use shardwise_ir::hardware::Hardware;
 use shardwise_ir::program::Program;
+use shardwise_passes::weights_of_products;
 
 use edits::{NOWHERE, applied, number, unpin};
 
 use super::axis_words::{segments, words_in};
 use super::candidate::{Candidate, Recompute, Staging};
-use super::machine::{MeshAxis, Shape};
+use super::dtypes::Dtypes;
+use super::machine::Shape;
 use super::stage_layers::fewer_first;
 use super::{Refused, Request};
 use crate::diagnostics::Findings;
 use crate::driver::{Checked, check};
-use crate::options::{Options, Rates};
+use crate::options::Options;
 
 /// A program to be written with other meshes.
 pub(super) struct Template<'s> {
@@ -41,6 +43,8 @@ pub(super) struct Template<'s> {
     batch: Option<String>,
     /// The layers that stages divide, where there may be stages.
     pub(super) layer_count: Option<u64>,
+    /// The weights whose dtypes are to be chosen.
+    weights: Vec<String>,
 }
 
 impl<'s> Template<'s> {
@@ -70,11 +74,15 @@ impl<'s> Template<'s> {
             named_axes: Vec::new(),
             batch: None,
             layer_count: None,
+            weights: Vec::new(),
         };
         template.named_axes = template.axes_in_brackets();
         template.batch = template.batch_dimension();
         if request.stages.iter().any(|&stages| stages > 1) && template.can_be_staged() {
             template.layer_count = template.counted_layers();
+        }
+        if request.dtypes.iter().any(|&dtypes| dtypes != Dtypes::Written) {
+            template.weights = template.multiplied_weights();
         }
         Ok(template)
     }
@@ -111,6 +119,23 @@ impl<'s> Template<'s> {
         program.repeats.iter().find(is_layers).map(|block| block.count)
     }
 
+    /// The parameters of layers that products multiply.
+    fn multiplied_weights(&self) -> Vec<String> {
+        let Some(program) = self.on_one_device().program else { return Vec::new() };
+        let weights = weights_of_products(&program).into_iter();
+        weights.map(|weight| program.values[weight].name.clone()).collect()
+    }
+
+    /// Whether there are weights whose dtypes can be chosen.
+    pub(super) fn has_weights(&self) -> bool {
+        !self.weights.is_empty()
+    }
+
+    /// Whether the program derives gradients.
+    pub(super) fn has_gradients(&self) -> bool {
+        self.backward().is_some()
+    }
+
     /// The first statement, for findings about all of the program.
     pub(super) fn start(&self) -> Span {
         self.file.statements.first().map_or_else(Span::default, |statement| statement.span)
@@ -132,10 +157,10 @@ impl<'s> Template<'s> {
     /// The candidates on these shapes.
     pub(super) fn candidates(&self, shapes: &[Shape], request: &Request) -> Vec<Candidate> {
         let mut all = Vec::new();
-        let (batches, recomputations) = (request.batches(), self.recomputations(request));
+        let others = pairs(&request.batches(), &self.recomputations(request));
         for shape in shapes.iter().filter(|shape| shape.stages == 1 || self.can_be_staged()) {
             for staging in Staging::on(shape, request) {
-                for (batch, recompute) in pairs(&batches, &recomputations) {
+                for ((batch, recompute), dtypes) in pairs(&others, &request.dtypes) {
                     for microbatches in self.microbatches(shape, staging, request) {
                         let one = Candidate {
                             shape: shape.clone(),
@@ -143,6 +168,7 @@ impl<'s> Template<'s> {
                             recompute,
                             staging,
                             batch,
+                            dtypes,
                         };
                         let layers = self.layer_count.filter(|_| request.fewer_first);
                         all.extend(one.with_fewer_first(layers));
@@ -308,7 +334,7 @@ impl<'s> Template<'s> {
     /// The text of a candidate.
     pub(super) fn text(&self, candidate: &Candidate) -> String {
         let mut edits: Vec<(Span, String)> = Vec::new();
-        self.machine(&candidate.shape, &mut edits);
+        self.machine(candidate, &mut edits);
         for statement in &self.file.statements {
             if let Some(text) = self.edited(&statement.node, candidate) {
                 edits.push((statement.span, text));
@@ -334,51 +360,6 @@ impl<'s> Template<'s> {
         shardwise_grammar::format(&text).unwrap_or(text)
     }
 
-    /// The machine's statements: hardware as it is priced, and the mesh.
-    fn machine(&self, shape: &Shape, edits: &mut Vec<(Span, String)>) {
-        let axes: Vec<&str> = shape.axes.iter().map(|axis: &MeshAxis| axis.text.as_str()).collect();
-        let mut mesh = Some(format!("mesh {}", axes.join(", ")));
-        let mut last = Span::new(0, 0);
-        let mut has_hardware = false;
-        for statement in &self.file.statements {
-            match &statement.node {
-                Statement::Hardware(of) => {
-                    has_hardware = true;
-                    last = Span::new(statement.span.end, statement.span.end);
-                    let edited = Statement::Hardware(self.priced(of.clone()));
-                    edits.push((statement.span, print::statement(&edited, self.source)));
-                }
-                Statement::Mesh(_) => edits.push((statement.span, mesh.take().unwrap_or_default())),
-                _ => {}
-            }
-        }
-        let mut missing = String::new();
-        if !has_hardware && self.options.hardware.is_some() {
-            let none = HardwareRef { name: None, file: None, settings: Vec::new() };
-            let hardware = Statement::Hardware(self.priced(none));
-            missing += &(print::statement(&hardware, self.source) + "\n");
-        }
-        if let Some(mesh) = mesh {
-            missing += &if has_hardware { format!("\n{mesh}") } else { mesh + "\n" };
-        }
-        edits.push((last, missing));
-    }
-
-    /// The hardware with what options say instead.
-    fn priced(&self, mut of: HardwareRef) -> HardwareRef {
-        let word = |text: &str| Spanned::new(text.to_owned(), NOWHERE);
-        if let Some(name) = &self.options.hardware {
-            (of.name, of.file) = (Some(word(name)), None);
-        }
-        if let Some(rates) = self.options.rates {
-            of.settings.retain(|setting| setting.name.node != "rates");
-            if rates != Rates::default() {
-                of.settings.push(Setting { name: word("rates"), value: word(rates.name()) });
-            }
-        }
-        of
-    }
-
     /// The statement as this candidate has it, where that differs.
     fn edited(&self, statement: &Statement, candidate: &Candidate) -> Option<String> {
         let edited = match statement {
@@ -388,9 +369,20 @@ impl<'s> Template<'s> {
             }
             Statement::Backward(of) => Statement::Backward(self.split(of.clone(), candidate)),
             Statement::Dim(_) | Statement::Repeat(_) => self.sized(statement, candidate.batch),
-            other => self.released(other),
+            other => self.converted(self.released(other), candidate.dtypes),
         };
         (edited != *statement).then(|| print::statement(&edited, self.source))
+    }
+
+    /// The statement with its weights in the dtype of the candidate; in training they stay.
+    fn converted(&self, mut statement: Statement, dtypes: Dtypes) -> Statement {
+        let dtype = dtypes.of_weights().filter(|_| !self.has_gradients());
+        if let (Some(dtype), Statement::Declare(_, tensors)) = (dtype, &mut statement) {
+            for tensor in tensors.iter_mut().filter(|of| self.weights.contains(&of.name.node)) {
+                tensor.dtype = Some(Spanned::new(dtype.name().to_owned(), NOWHERE));
+            }
+        }
+        statement
     }
 
     /// The statement with the sizes that the candidate and options give instead.
@@ -488,7 +480,7 @@ impl<'s> Template<'s> {
     }
 }
 
-fn pairs<A: Copy, B: Copy>(left: &[A], right: &[B]) -> Vec<(A, B)> {
+pub(super) fn pairs<A: Copy, B: Copy>(left: &[A], right: &[B]) -> Vec<(A, B)> {
     left.iter().flat_map(|&a| right.iter().map(move |&b| (a, b))).collect()
 }
 

@@ -16,5 +16,6 @@ mod plan_markdown;
 mod print_after;
 mod sweep;
 mod tune;
+mod tune_dtypes;
 mod tune_serving;
 mod tune_space;

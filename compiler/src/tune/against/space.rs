@@ -7,8 +7,10 @@
 
 use shardwise_grammar::ast::Statement;
 use shardwise_ir::blocks::Pipeline;
+use shardwise_ir::dtype::DType;
 use shardwise_ir::mesh::AxisKind;
 use shardwise_ir::program::Program;
+use shardwise_passes::dtypes_of_products;
 
 use crate::display::units::counted;
 use crate::driver::check;
@@ -30,6 +32,8 @@ struct Choices {
     microbatches: u64,
     /// What is computed again or offloaded, as the statements have it.
     again: Vec<Again>,
+    /// The dtypes that products with weights of layers read.
+    dtypes: Vec<DType>,
 }
 
 /// `keep`, `only` or `offload`, and the names.
@@ -84,11 +88,12 @@ impl Choices {
             pipeline: staged.map(|of| shape(program, of)),
             microbatches: staged.map_or(of_gradients, |of| of.microbatches),
             again: again(text),
+            dtypes: dtypes(program),
         }
     }
 
     /// What is compared, in turn, and the words for a choice that nothing equals.
-    fn tests(&self) -> [(Test, String); 4] {
+    fn tests(&self) -> [(Test, String); 5] {
         let pipeline = self.pipeline.as_ref();
         let pipeline = pipeline.map_or("no pipeline".to_owned(), |(stages, schedule, layers)| {
             let chunks = layers.len() as u64 / stages;
@@ -100,8 +105,16 @@ impl Choices {
             (|a, b| a.pipeline == b.pipeline, pipeline),
             (|a, b| a.microbatches == b.microbatches, counted(self.microbatches, "microbatch")),
             (|a, b| a.again == b.again, again.to_owned()),
+            (|a, b| a.dtypes == b.dtypes, "the dtypes of its products".to_owned()),
         ]
     }
+}
+
+fn dtypes(program: &Program) -> Vec<DType> {
+    let mut dtypes = dtypes_of_products(program);
+    dtypes.sort_unstable();
+    dtypes.dedup();
+    dtypes
 }
 
 fn shape(program: &Program, of: &Pipeline) -> (u64, &'static str, Vec<u64>) {

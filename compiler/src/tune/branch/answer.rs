@@ -37,6 +37,8 @@ impl Search<'_, '_> {
             batch: self.batch_of(number, &planned),
             hardware: planned.plan.program.hardware.name.clone(),
             chips: self.request.chips,
+            dtypes: self.request.dtypes.iter().map(|of| of.name()).collect(),
+            left_out: Vec::new(),
             objective: self.leaves.options.objective.name(),
             lower_bound_s: lower_bound_s.min(strategies[0].objective_s),
             time_and_memory,

@@ -17,10 +17,11 @@ use super::{ROUNDING, Search};
 use crate::Planned;
 use crate::options::{Effort, Objective};
 use crate::tune::candidate::{Candidate, Recompute, Staging};
+use crate::tune::dtypes::Dtypes;
 use crate::tune::leaf::Refusal;
 use crate::tune::stage_layers::fewer_first;
 
-/// What no candidate with this recomputation and number of microbatches is below.
+/// What no candidate with this recomputation, number of microbatches and dtypes is below.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Floor {
     pub(super) seconds: f64,
@@ -69,13 +70,13 @@ fn scheduled_turns(stages: &Stages, staging: Staging, microbatches: u64) -> u64 
     by_stage.map(|(before, layers)| microbatches * layers + before * least).max().unwrap_or(0)
 }
 
-/// Candidates with equal floors: recomputation, microbatches, and the size of the batch.
-pub(super) type Group = (Recompute, Option<u64>, Option<u64>);
+/// Candidates with equal floors: recomputation, microbatches, the size of the batch, and dtypes.
+pub(super) type Group = (Recompute, Option<u64>, Option<u64>, Dtypes);
 
 /// The group of a candidate.
 pub(super) fn group(candidate: &Candidate) -> Group {
     let count = candidate.microbatches.filter(|_| candidate.staging.is_none());
-    (candidate.recompute, count, candidate.batch)
+    (candidate.recompute, count, candidate.batch, candidate.dtypes)
 }
 
 impl Search<'_, '_> {
@@ -84,15 +85,16 @@ impl Search<'_, '_> {
         let groups: IndexSet<Group> = self.candidates.iter().map(group).collect();
         let groups: Vec<Group> = groups.into_iter().collect();
         self.space.runs += groups.len();
-        let floor = |&(recompute, microbatches, batch): &Group| {
+        let floor = |&group: &Group| {
+            let (recompute, microbatches, batch, dtypes) = group;
             let alone = Candidate::alone(&self.template.named_axes, recompute);
-            let alone = Candidate { microbatches, batch, ..alone };
+            let alone = Candidate { microbatches, batch, dtypes, ..alone };
             let floor = match self.leaves.planned(&alone, Some(f64::INFINITY), Effort::Normal) {
                 Ok(planned) => Ok(self.floor_of(&planned)),
                 Err(Refusal::OverMemory(reason) | Refusal::Illegal(reason)) => Err(reason),
                 Err(Refusal::NotBelow(_)) => Ok(Floor::default()),
             };
-            ((recompute, microbatches, batch), floor)
+            (group, floor)
         };
         groups.par_iter().map(floor).collect::<Vec<_>>().into_iter().collect()
     }

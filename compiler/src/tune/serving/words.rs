@@ -9,28 +9,27 @@ use crate::tune::table;
 const HEADS: [&str; 8] =
     ["", "phases", "prefill", "decode", "requests/s", "tokens/s/chip", "first token", "next token"];
 
+/// Columns of text.
+const TEXTS: [&str; 3] = ["phases", "prefill", "decode"];
+
 pub(super) fn text(served: &Served) -> String {
-    table::lines(&HEADS, &rows(served), &[1, 2, 3]) + "\n" + &remarks(served)
+    table::lines(&HEADS, &rows(served), &TEXTS) + "\n" + &remarks(served)
 }
 
 pub(super) fn markdown(served: &Served) -> String {
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let head = line(&HEADS.map(str::to_owned));
-    let rule = "| ---: | --- | --- | --- | ---: | ---: | ---: | ---: |\n";
-    let rows: String = rows(served).iter().map(|row| line(row)).collect();
-    format!("{head}{rule}{rows}\n{}", remarks(served))
+    table::markdown_lines(&HEADS, &rows(served), &TEXTS) + "\n" + &remarks(served)
 }
 
-fn rows(served: &Served) -> Vec<[String; 8]> {
+fn rows(served: &Served) -> Vec<Vec<String>> {
     served.deployments.iter().enumerate().map(|(i, of)| row(i + 1, of)).collect()
 }
 
-fn row(rank: usize, of: &Deployment) -> [String; 8] {
+fn row(rank: usize, of: &Deployment) -> Vec<String> {
     let kind = match of.kind {
         Kind::Apart => "apart",
         Kind::Together => "together",
     };
-    [
+    vec![
         rank.to_string(),
         kind.to_owned(),
         pool(&of.prefill),
