@@ -6,8 +6,9 @@
 //! they leave bytes. Good plans are mostly between: they start from one that fits, keep values for
 //! their next use, and take over some of the choices of the fastest that does not fit, as in path
 //! relinking. Others start with all values kept, and drop those that save least time per byte until
-//! they fit: what one value takes at the peak is seen better beside the others. Choices that differ and share a definition change together, since one of them alone
-//! would only add reshards between them.
+//! they fit: what one value takes at the peak is seen better beside the others. Choices that differ
+//! and share a definition change together, since one of them alone would only add reshards between
+//! them.
 //!
 //! Alternatives: branching on these choices would prove more, and solves the whole problem again
 //! for each; a knapsack of all changes is exact where their seconds and bytes add up, and they do

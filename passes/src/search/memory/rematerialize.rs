@@ -11,8 +11,8 @@
 //! both sides of it has two definitions, one for each side. The second starts where the value was
 //! declared or is computed again (rematerialised), or in any sharding at a price per byte for
 //! keeping it (`Graph::with_store`); of other values that are produced on the first side, the
-//! sharding in which they are produced has a price, too. The steps that produce a kept sharding belong to the first
-//! side, and are not counted where the first side does not take them. So
+//! sharding in which they are produced has a price, too. The steps that produce a kept sharding
+//! belong to the first side, and are not counted where the first side does not take them. So
 //!
 //! ```text
 //! plan that fits ≥ min (steps + price · bytes kept) − price · (capacity − bytes always there)
