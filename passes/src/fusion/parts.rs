@@ -48,12 +48,13 @@ pub(super) fn parts(
         numbers,
         kernels,
         scores: IndexSet::default(),
-        again: recompute::recomputed(program, &implicit),
+        again: IndexVec::new(),
         implicit,
         score_flops: IndexMap::default(),
         frameworks: Frameworks::of(program),
     };
     parts.find_scores();
+    parts.again = recompute::recomputed(program, &parts.implicit, &parts.scores);
     program.ops.indices().map(|op| parts.part(op)).collect()
 }
 
@@ -61,6 +62,7 @@ impl Parts<'_> {
     /// Finds the scores of each attention kernel, and what it takes to compute them again in those
     /// that read them.
     fn find_scores(&mut self) {
+        // For each score, a product that it has a part of, by which its kernel is found.
         let mut scored_by: IndexMap<ValueId, OpId> = IndexMap::new();
         let attention: Vec<Vec<OpId>> =
             self.kernels.values().filter(|ops| self.is_attention(ops)).cloned().collect();
@@ -85,11 +87,13 @@ impl Parts<'_> {
     }
 
     /// The product going back that gives gradients of scores, and how many times its FLOPs it takes
-    /// to compute the scores again.
+    /// to compute the scores again: by all products of the kernel that they are a sum of.
     fn score_flops(&self, scored_by: OpId, ops: &[OpId]) -> Option<(OpId, f64)> {
-        let is_gradient = |op: &OpId| self.is_product(*op) && self.has_dims_of(*op, scored_by);
-        let gradient = ops.iter().copied().find(is_gradient)?;
-        Some((gradient, self.contracted_size(scored_by)? / self.contracted_size(gradient)?))
+        let gives_scores = |op: &OpId| self.is_product(*op) && self.has_dims_of(*op, scored_by);
+        let gradient = ops.iter().copied().find(gives_scores)?;
+        let summed = self.kernels.get(&self.numbers[scored_by]?)?.iter().copied();
+        let summed = summed.filter(gives_scores).filter_map(|op| self.contracted_size(op));
+        Some((gradient, summed.sum::<f64>() / self.contracted_size(gradient)?))
     }
 
     fn contracted_size(&self, op: OpId) -> Option<f64> {

@@ -7,6 +7,11 @@
 //!
 //! What a `checkpoint` names is kept, since its author says so.
 //!
+//! Scores of attention, whatever element-wise functions stand between product and softmax, are not
+//! of these: the kernels going back that read them compute them again, from its first products on,
+//! and nothing of their size is there for others. What is computed from them, as maxima and sums
+//! are, is kept.
+//!
 //! Where rates are measured, what products read going back is kept as well: a kernel of its own
 //! would have to write it again before the product reads it, so that frameworks keep it.
 //! (`PyTorch`'s partitioner does not compute again what "is materialized backwards"; autograd keeps
@@ -20,6 +25,8 @@
 //! each token and model dimension of a Llama layer, where frameworks keep 11.5.
 
 use index_vec::IndexVec;
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::hardware::Workload;
 use shardwise_ir::ids::{OpId, ValueId};
@@ -31,13 +38,19 @@ use super::implicit::{Implicit, takes_windows};
 use super::kernels::is_element_wise;
 
 /// For each operation, whether the backward part computes its result again.
-pub(super) fn recomputed(program: &Analyzed, implicit: &Implicit) -> IndexVec<OpId, bool> {
+pub(super) fn recomputed(
+    program: &Analyzed,
+    implicit: &Implicit,
+    scores: &IndexSet<ValueId, FxBuildHasher>,
+) -> IndexVec<OpId, bool> {
     // The values that the backward part has, kept or computed again.
     let mut is_there: IndexVec<ValueId, bool> =
         program.values.iter().map(shardwise_ir::program::Value::is_declared).collect();
     let mut again: IndexVec<OpId, bool> = program.ops.iter().map(|_| false).collect();
     let keeps_operands = keeps_operands(program);
-    let given = |(_, op): &(OpId, &Op)| op.phase == Phase::Forward && !op.is_reshard();
+    let given = |(_, op): &(OpId, &Op)| {
+        op.phase == Phase::Forward && !op.is_reshard() && !scores.contains(&op.result)
+    };
     for (id, op) in program.ops.iter_enumerated().filter(given) {
         let from_there = op.operands.iter().all(|operand| is_there[operand.value]);
         let is_kept = leaves(program, op.result)
