@@ -3,6 +3,14 @@
 //! Kinds of values are found by what computes them, not by their names: published recipes
 //! (selective recomputation of attention, of the MLP, "everything but products") are the same
 //! statement for every model.
+//!
+//! Where attention is one kernel, nothing writes its scores, and so no policy keeps them or sends
+//! them to the host: whatever a checkpoint says of them, the kernel of their gradients computes
+//! them again. Statements for that are written only where they give what is computed again, too, as
+//! the result of attention with `checkpoint` alone. Frameworks have the same from an attention that
+//! is one operation to them: policies that keep products keep its result and not those inside. The
+//! alternative, to keep scores because their product is one, tears the kernel apart, for more time
+//! and memory than without a checkpoint.
 
 use indexmap::IndexSet;
 
@@ -10,9 +18,9 @@ use crate::Diag;
 use crate::Role;
 use crate::blocks::{NamedValues, Repeat, ValueGroup};
 use crate::codes::repeat as codes;
-use crate::functions::Composite;
+use crate::functions::{Composite, Function, ReduceFn};
 use crate::ids::{DimId, RepeatId, ValueId};
-use crate::program::{MapForm, Op, OpKind, Program};
+use crate::program::{Fusion, MapForm, Op, OpKind, Program};
 
 impl ValueGroup {
     /// As programs write it.
@@ -27,7 +35,19 @@ impl Program {
         let checkpoint = self.repeats[block].checkpoint.clone();
         let recomputes_named = checkpoint.as_ref().is_some_and(|it| it.recomputes_named);
         let named = checkpoint.map(|it| self.named(block, &it.named)).unwrap_or_default();
-        move |value| named.contains(&value) != recomputes_named
+        let unwritten = self.unwritten_scores(block);
+        // What the kernel yields; where that is computed again, so are the scores for it.
+        let reads = |op: &&Op| op.operands.iter().any(|it| unwritten.contains(&it.value));
+        let mut yielded = self.block_ops(block).filter(reads).map(|op| op.result);
+        let is_again = |value: ValueId| !unwritten.contains(&value) && named.contains(&value);
+        let keeps_scores = recomputes_named && !yielded.any(is_again);
+        move |value| {
+            if unwritten.contains(&value) {
+                keeps_scores
+            } else {
+                named.contains(&value) != recomputes_named
+            }
+        }
     }
 
     /// Replaces the checkpoints by a mark on the values that they name, once gradients are derived:
@@ -52,7 +72,22 @@ impl Program {
             carried.into_iter().find(|&enters| self.values[enters].repeat == Some(block))
         };
         let named = self.repeats[block].offload.as_ref().map(|named| self.named(block, named));
-        named.into_iter().flatten().map(|value| enters(value).unwrap_or(value)).collect()
+        let unwritten = self.unwritten_scores(block);
+        let named = named.into_iter().flatten().filter(|value| !unwritten.contains(value));
+        named.map(|value| enters(value).unwrap_or(value)).collect()
+    }
+
+    /// The scores of a block that no kernel writes: those of attention that is one, unless they
+    /// leave the block.
+    fn unwritten_scores(&self, block: RepeatId) -> IndexSet<ValueId> {
+        let scores: IndexSet<ValueId> = match self.fusion {
+            Fusion::Attention => self.group(block, ValueGroup::Attention).into_iter().collect(),
+            Fusion::None | Fusion::ElementWise => IndexSet::new(),
+        };
+        let outside = self.ops.iter().filter(|op| op.repeat != Some(block));
+        let read = outside.flat_map(|op| op.operands.iter().map(|operand| operand.value));
+        let mut leaving = self.outputs.iter().map(|output| output.value).chain(read);
+        if leaving.any(|value| scores.contains(&value)) { IndexSet::new() } else { scores }
     }
 
     fn named(&self, block: RepeatId, named: &NamedValues) -> IndexSet<ValueId> {
@@ -93,30 +128,52 @@ impl Program {
         own.len() == dims.len() && own.iter().all(|dim| dims.contains(dim))
     }
 
-    /// For each attention of a block the product that gives its scores.
+    /// For each attention of a block the products that its scores are a sum of.
     fn scoring_products(&self, block: RepeatId) -> Vec<&Op> {
-        let is_softmax =
-            |op: &&Op| matches!(op.kind, OpKind::Composite { function: Composite::Softmax, .. });
         let is_param = |value: ValueId| self.values[value].role == Some(Role::Param);
-        let softmaxes = self.block_ops(block).filter(is_softmax);
-        let products = softmaxes.filter_map(|softmax| self.scored_by(block, softmax));
+        let weights = self.block_ops(block).filter(|op| self.gives_weights(block, op));
+        let products = weights.flat_map(|op| self.scored_by(block, op));
         products.filter(|op| op.operands.iter().all(|operand| !is_param(operand.value))).collect()
     }
 
-    /// The product before a softmax, with element-wise operations between them.
-    fn scored_by(&self, block: RepeatId, softmax: &Op) -> Option<&Op> {
+    /// Whether results are weights of a sum: of a softmax, or of one that is written out, an `exp`
+    /// whose sum is taken and by which a product sums.
+    fn gives_weights(&self, block: RepeatId, op: &Op) -> bool {
+        let dims = &self.values[op.result].dims;
+        let has_dims =
+            |other: &Op| other.operands.iter().any(|operand| self.has_exactly(operand.value, dims));
+        let sums = |other: &Op| {
+            matches!(other.kind, OpKind::Reduce { function: ReduceFn::Sum, .. })
+                && other.operands[0].value == op.result
+        };
+        let is_exp = op.is(&MapForm::call(Function::Exp));
+        matches!(op.kind, OpKind::Composite { function: Composite::Softmax, .. })
+            || is_exp
+                && self.block_ops(block).any(sums)
+                && self.block_ops(block).any(|other| other.is_product() && has_dims(other))
+    }
+
+    /// The products before a softmax, with element-wise operations between them.
+    fn scored_by(&self, block: RepeatId, softmax: &Op) -> Vec<&Op> {
         let dims = &self.values[softmax.result].dims;
-        let mut value = softmax.operands[0].value;
-        loop {
-            let op = self.block_ops(block).find(|op| op.result == value)?;
+        let scores = |op: &Op| -> Vec<ValueId> {
+            let operands = op.operands.iter().map(|operand| operand.value);
+            operands.filter(|&value| self.has_exactly(value, dims)).collect()
+        };
+        let mut found: IndexSet<ValueId> = scores(softmax).into_iter().collect();
+        let mut products = Vec::new();
+        let mut next = 0;
+        while let Some(&value) = found.get_index(next) {
+            next += 1;
+            let Some(op) = self.block_ops(block).find(|op| op.result == value) else { continue };
+            let is_element_wise = matches!(&op.kind, OpKind::Map(_) | OpKind::Einsum { .. });
             if op.is_product() {
-                return Some(op);
+                products.push(op);
+            } else if is_element_wise && !op.is(&MapForm::LoopCarried) {
+                found.extend(scores(op));
             }
-            let element_wise = matches!(&op.kind, OpKind::Map(_) | OpKind::Einsum { .. });
-            let before =
-                op.operands.iter().rev().find(|operand| self.has_exactly(operand.value, dims));
-            value = before.filter(|_| element_wise && !op.is(&MapForm::LoopCarried))?.value;
         }
+        products
     }
 
     /// The dimensions of the scores of each attention of a block.

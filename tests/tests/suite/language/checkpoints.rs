@@ -3,6 +3,7 @@
 use shardwise::verify::{Sizes, evaluate};
 use shardwise::{Hardware, Options, Planned};
 use shardwise_ir::unroll;
+use shardwise_passes::report::Report;
 use shardwise_tests::planning::planned;
 use shardwise_tests::properties::{checked_plans, program};
 use shardwise_tests::random::arrays;
@@ -32,7 +33,11 @@ fn layers(checkpoint: &str) -> String {
 
 /// The names of the values that are computed again.
 fn again(checkpoint: &str) -> Vec<String> {
-    let program = program("layers", &layers(checkpoint));
+    again_in(&layers(checkpoint))
+}
+
+fn again_in(source: &str) -> Vec<String> {
+    let program = program("layers", source);
     let names = program.ops.iter().map(|op| program.values[op.result].name.clone());
     names.filter_map(|name| Some(name.split_once(".again")?.0.to_owned())).collect()
 }
@@ -41,13 +46,21 @@ fn again(checkpoint: &str) -> Vec<String> {
 fn kinds_of_values_are_computed_again() {
     assert_eq!(again(""), [""; 0]);
     // The scores before the mask are read by nothing going back but the mask.
-    assert_eq!(again("checkpoint only attention"), ["l.1", "l", "p"]);
+    let written = |checkpoint: &str| {
+        again_in(&layers(checkpoint).replace("h100", "h100, fusion=elementwise"))
+    };
+    assert_eq!(written("checkpoint only attention"), ["l.1", "l", "p"]);
+    assert_eq!(written("checkpoint only attention, mlp"), ["l.1", "l", "p", "h.1", "h"]);
+    // The kernel of gradients does that by itself, unless its result is computed again, too.
+    assert_eq!(again("checkpoint only attention"), [""; 0]);
+    assert_eq!(again("checkpoint only o"), ["l.1", "l", "p", "o"]);
     assert_eq!(again("checkpoint only mlp"), ["h.1", "h"]);
     assert_eq!(again("checkpoint only h"), ["h"]);
-    assert_eq!(again("checkpoint only attention, mlp"), ["l.1", "l", "p", "h.1", "h"]);
     let kept_products = again("checkpoint keep products");
     assert!(kept_products.contains(&"p".to_owned()) && kept_products.contains(&"h".to_owned()));
     assert!(!kept_products.contains(&"q".to_owned()) && !kept_products.contains(&"h.1".to_owned()));
+    // The product inside of attention is not kept, its result is.
+    assert!(kept_products.contains(&"l.1".to_owned()) && !kept_products.contains(&"o".to_owned()));
     assert!(again("checkpoint").contains(&"q".to_owned()));
     assert_eq!(again("checkpoint keep h"), again("checkpoint h"));
 }
@@ -76,6 +89,47 @@ fn gradients_do_not_depend_on_what_is_kept() {
             let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(worst <= 1e-12, "{checkpoint}: {name} {worst}");
         }
+    }
+}
+
+/// Layers of attention and an MLP, larger, with these weights and this checkpoint.
+fn trained(rates: &str, weights: &str, checkpoint: &str) -> Report {
+    let source = format!(
+        "hardware h100, rates={rates}\nmesh X=8\n\
+         dim B=8, T=4096, S=T, D=2048, N=16, H=128, F=8192\n\
+         input x[B_X, T, D], dy[B_X, T, D]\nrepeat L=4 {{\ncarry x\n\
+         param wq[D, N, H], wk[D, N, H], wv[D, N, H], wo[N, H, D], w1[D, F], w2[F, D]\n\
+         a = rmsnorm_D(x)\nq = a *D wq\nk = rename_{{T->S}}(a *D wk)\n\
+         v = rename_{{T->S}}(a *D wv)\nl = causal_{{T,S}}(0.09 * (q *H k))\n{weights}\n\
+         x = x + o *N,H wo\nx = x + gelu(rmsnorm_D(x) *D w1) *F w2\n{checkpoint}\n}}\n\
+         backward from x given dy\noutput dx[B_X, T, D]\n"
+    );
+    planned(&source, &Options::default()).report
+}
+
+/// Attention is one operation to policies: its scores are products that no kernel writes, so that
+/// keeping products keeps its result.
+#[test]
+fn keeping_products_takes_time_and_memory_between_all_and_nothing() {
+    let softmax = "p = softmax_S(l)\no = p *S v";
+    let written_out = "e = exp(l - max_S(l))\no = (e *S v) / sum_S(e)";
+    for (rates, weights) in [("peak", softmax), ("measured", softmax), ("measured", written_out)] {
+        let with = |checkpoint: &str| trained(rates, weights, checkpoint);
+        let [all, products, nothing] = ["", "checkpoint keep products", "checkpoint"].map(with);
+        let seconds = [&all, &products, &nothing].map(|report| report.compute_s);
+        assert!(seconds.is_sorted() && seconds[1] < 1.05 * seconds[0], "{weights}: {seconds:?}");
+        let bytes = [&nothing, &products, &all].map(|report| report.memory.peak_bytes);
+        // At peak rates nothing else than products is kept without a checkpoint either.
+        let least = if rates == "peak" { 1.02 * bytes[2] } else { 0.9 * bytes[2] };
+        assert!(bytes[0] < 0.8 * bytes[1] && bytes[1] < least, "{rates} {weights}: {bytes:?}");
+        // Whatever a checkpoint says of scores, the kernels are the same.
+        for scores in ["checkpoint only attention", "checkpoint only l", "checkpoint offload l"] {
+            let other = with(scores);
+            near(other.memory.host_bytes, 0.0);
+            assert!(other.memory.peak_bytes <= all.memory.peak_bytes, "{scores}");
+            assert!(other.compute_s <= all.compute_s, "{rates} {weights} {scores}");
+        }
+        near(with("checkpoint l").compute_s, nothing.compute_s);
     }
 }
 
@@ -110,7 +164,8 @@ fn what_waits_on_the_host_takes_no_memory_of_the_device() {
 #[test]
 fn only_what_gradients_read_is_sent_to_the_host() {
     let sent = |checkpoint: &str| {
-        let program = program("layers", &layers(checkpoint));
+        let source = layers(checkpoint).replace("h100", "h100, fusion=none");
+        let program = program("layers", &source);
         let sent = program.ops.iter().filter(|op| op.is_stored_on_host());
         sent.map(|op| program.values[op.operands[0].value].name.clone()).collect::<Vec<_>>()
     };
@@ -120,6 +175,10 @@ fn only_what_gradients_read_is_sent_to_the_host() {
     // Computed again from what comes back, and no longer read itself.
     assert_eq!(sent("checkpoint\ncheckpoint offload m, h"), ["m", "h"]);
     assert_eq!(sent("checkpoint offload attention"), ["p"]);
+    let fused = program("layers", &layers("checkpoint offload attention, o"));
+    let stored = fused.ops.iter().filter(|op| op.is_stored_on_host());
+    let stored: Vec<_> = stored.map(|op| &fused.values[op.operands[0].value].name).collect();
+    assert_eq!(stored, ["o"]);
 }
 
 #[test]
