@@ -1,22 +1,27 @@
-//! Attention: a product, element-wise operations (scale, mask, soft cap), a softmax, the product
-//! that sums over what was looked at; and the gradients of all of these. A softmax may be written
-//! out, as over blocks of a sequence with a running maximum: an `exp` whose sum is taken.
+//! Attention: a product or a sum of several, element-wise operations (scale, mask, soft cap), a
+//! softmax, the product that sums over what was looked at; and the gradients of all of these. A
+//! softmax may be written out, as over blocks of a sequence with a running maximum: an `exp` whose
+//! sum is taken.
 //!
 //! The scores are the values between the two products, and those of the same dimensions going
 //! back. They never leave the chip: forward, since each block of them is summed up with a running
 //! maximum and sum; backward, since they are computed again from what the first product reads.
 //! Where anything else reads a score (it leaves the program, or is looked up), the scores have to
 //! be written, and there is no such kernel.
+//!
+//! Every product that scores are a sum of belongs to the kernel (latent attention has one over what
+//! has positions and one over what has not). The alternative, one product in the kernel and the
+//! others before it, writes and reads values of the scores' size, which is what the kernel is for.
 
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::functions::{Composite, Function};
 use shardwise_ir::ids::{DimId, OpId, ValueId};
-use shardwise_ir::program::{MapForm, Op, OpKind, Phase, Program, ReduceFn};
+use shardwise_ir::program::{MapForm, Op, OpKind, Operand, Phase, Program, ReduceFn};
 use shardwise_ir::rearrange::Rearrange;
 
-use super::kernels::{Kernels, is_element_wise, same_dims};
+use super::kernels::{Kernels, is_element_wise, readers, same_dims};
 
 /// Joins every attention of the program.
 pub(super) fn join(kernels: &mut Kernels<'_>) {
@@ -73,7 +78,7 @@ fn summed_over(program: &Analyzed, id: OpId) -> Option<Vec<DimId>> {
 
 /// An attention, forward and backward.
 struct Attention {
-    /// The operations from one product to the other.
+    /// The operations from the first products to the last one.
     forward: Vec<OpId>,
     /// The scores, in both directions.
     scores: IndexSet<ValueId, FxBuildHasher>,
@@ -102,6 +107,7 @@ impl Attention {
         if is_summed.is_none() {
             found.forward = found.ops.iter().copied().collect();
         }
+        found.add_masks(program, seed);
         let leaves = |&value: &ValueId| program.dataflow().outputs_of(value).next().is_some();
         (!found.scores.iter().any(leaves)).then_some(found)
     }
@@ -157,17 +163,23 @@ impl Attention {
     /// computes again for their gradients, which are then of one kernel with these.
     fn add_weighted_sum(&mut self, program: &Analyzed, seed: OpId, over: &[DimId]) -> Option<()> {
         let phase = program.ops[seed].phase;
+        let dims = &program.values[program.ops[seed].result].dims;
         let mut is_summed = None;
         let mut open = vec![program.ops[seed].result];
+        let mut weights = open.clone();
         while let Some(value) = open.pop() {
             for (reader, _) in program.dataflow().uses_of(value) {
                 let op = &program.ops[reader];
                 let sums = matches!(&op.kind, OpKind::Einsum { contracted }
                     if over.iter().all(|dim| contracted.contains(dim)));
-                let follows = keeps_scores(program, op) && op.operands.len() == 1;
+                let is_weight = |operand: &Operand| weights.contains(&operand.value);
+                let follows = keeps_scores(program, op)
+                    && same_dims(&program.values[op.result].dims, dims)
+                    && (phase == Phase::Forward || op.operands.iter().all(is_weight));
                 if op.phase == phase && (sums || follows) && !self.forward.contains(&reader) {
                     self.forward.push(reader);
                     open.extend(follows.then_some(op.result));
+                    weights.extend(follows.then_some(op.result));
                     is_summed = is_summed.or(sums.then_some(()));
                 }
             }
@@ -195,6 +207,29 @@ impl Attention {
         all_simple.then_some(())
     }
 
+    /// Adds what only the forward kernel reads, and that is computed from positions and the like:
+    /// masks and biases.
+    fn add_masks(&mut self, program: &Analyzed, seed: OpId) {
+        let place = |op: OpId| (program.ops[op].repeat, program.ops[op].phase);
+        let scores = &program.values[program.ops[seed].result].dims;
+        let mut next = 0;
+        while let Some(&op) = self.forward.get(next) {
+            next += 1;
+            for of in program.dataflow().producers(op) {
+                let mask = &program.ops[of];
+                let mut later = readers(program, mask.result).filter(|&it| place(it) == place(of));
+                if place(of) == place(seed)
+                    && keeps_scores(program, mask)
+                    && program.values[mask.result].dims.iter().all(|dim| scores.contains(dim))
+                    && !self.forward.contains(&of)
+                    && later.all(|reader| self.forward.contains(&reader))
+                {
+                    self.forward.push(of);
+                }
+            }
+        }
+    }
+
     /// The operations that read what the forward kernel yields, and that it reads.
     fn between(&self, program: &Analyzed) -> Vec<OpId> {
         let ends = self.forward.iter().min().zip(self.forward.iter().max());
@@ -218,7 +253,7 @@ impl Attention {
         between.into_iter().collect()
     }
 
-    /// The operations going back, those of each block together.
+    /// The other operations, as those going back: those of each block and phase together.
     fn backward(&self, kernels: &Kernels<'_>) -> Vec<Vec<OpId>> {
         let mut blocks: Vec<Vec<OpId>> = Vec::new();
         let mut others: Vec<OpId> =
@@ -226,7 +261,8 @@ impl Attention {
         others.sort_unstable();
         let ops = &kernels.program.ops;
         for op in others {
-            let is_its = |block: &&mut Vec<OpId>| ops[block[0]].repeat == ops[op].repeat;
+            let place = |op: OpId| (ops[op].repeat, ops[op].phase);
+            let is_its = |block: &&mut Vec<OpId>| place(block[0]) == place(op);
             match blocks.iter_mut().find(is_its) {
                 Some(block) => block.push(op),
                 None => blocks.push(vec![op]),
@@ -236,26 +272,39 @@ impl Attention {
     }
 }
 
-/// The operations before a softmax that give its operand, down to a product; `None` where no
-/// product produces it.
+/// The operations before a softmax that give its operand, down to products: one, or several that
+/// are added up, as those of a part with positions and one without. `None` where no product
+/// produces it. What has the dimensions of scores and no product before it, as a bias has, is read
+/// by the kernel.
 fn scored(kernels: &Kernels<'_>, softmax: OpId, dims: &[DimId]) -> Option<Vec<OpId>> {
     let program = kernels.program;
-    let (repeat, phase) = (program.ops[softmax].repeat, program.ops[softmax].phase);
-    let mut chain = Vec::new();
-    let mut value = program.ops[softmax].operands[0].value;
-    loop {
-        let producer = kernels.program.dataflow().definition(value)?;
-        let op = &program.ops[producer];
-        if (op.repeat, op.phase) != (repeat, phase) {
-            return None;
+    let place = |op: OpId| (program.ops[op].repeat, program.ops[op].phase);
+    let before = |op: OpId| {
+        let operands = program.ops[op].operands.iter().map(|operand| operand.value);
+        let scores = operands.filter(|&value| has_dims(kernels, value, dims));
+        scores.filter_map(|value| program.dataflow().definition(value))
+    };
+    let is_inside = |&op: &OpId| {
+        let kind = &program.ops[op];
+        place(op) == place(softmax) && (kind.is_product() || keeps_scores(program, kind))
+    };
+    let mut found: IndexSet<OpId, FxBuildHasher> = before(softmax).filter(is_inside).collect();
+    let mut next = 0;
+    while let Some(&op) = found.get_index(next) {
+        next += 1;
+        if !program.ops[op].is_product() {
+            found.extend(before(op).filter(is_inside));
         }
-        chain.push(producer);
-        if op.is_product() {
-            return Some(chain);
-        }
-        let scores = op.operands.iter().find(|operand| has_dims(kernels, operand.value, dims));
-        value = scores.filter(|_| keeps_scores(kernels.program, op))?.value;
     }
+    // In program order, so that those before an operation are decided before it.
+    found.sort_unstable();
+    let mut chain: IndexSet<OpId, FxBuildHasher> = IndexSet::default();
+    for &op in &found {
+        if program.ops[op].is_product() || before(op).any(|of| chain.contains(&of)) {
+            chain.insert(op);
+        }
+    }
+    (!chain.is_empty()).then(|| chain.into_iter().collect())
 }
 
 /// Whether an operation is computed score by score. A reshape is not: its blocks are others.

@@ -2,8 +2,8 @@
 //! prices them as the report does.
 
 use shardwise::{Fusion, Options, Planned};
-use shardwise_tests::files;
 use shardwise_tests::planning::planned;
+use shardwise_tests::{files, read};
 
 fn fused(source: &str, fusion: Fusion) -> Planned {
     planned(
@@ -58,6 +58,38 @@ fn scores_are_not_in_memory() {
     }
 }
 
+/// Whatever stands between product and softmax, element by element: the gradients of `tanh` and
+/// `relu` read a score other than the softmax's own, and that is computed again as the others are.
+#[test]
+fn functions_of_scores_keep_nothing_for_gradients() {
+    let training = |scores: &str| {
+        let source = ATTENTION.replace("causal_{T,S}(q *H k)", scores);
+        format!("{source}Loss = sum_{{B,T,N,H}}(o * o)\nbackward from Loss\n")
+    };
+    let plain = peak_bytes(&training("causal_{T,S}(q *H k)"), Fusion::Attention);
+    for scores in [
+        "causal_{T,S}(30.0 * tanh((q *H k) / 30.0))",
+        "30.0 * tanh(causal_{T,S}(q *H k) / 30.0)",
+        "causal_{T,S}(relu(q *H k))",
+        "causal_{T,S}(square(gelu(0.1 * (q *H k))))",
+    ] {
+        let source = training(scores);
+        assert_eq!(peak_bytes(&source, Fusion::Attention).to_bits(), plain.to_bits(), "{scores}");
+        assert!(peak_bytes(&source, Fusion::ElementWise) > SCORES, "{scores}");
+    }
+    // What is done to the weights is no other: a mask of dropped ones.
+    let dropped = ATTENTION.replace("p *S v", "(p * p) *S v");
+    let dropped = format!("{dropped}Loss = sum_{{B,T,N,H}}(o * o)\nbackward from Loss\n");
+    assert_eq!(peak_bytes(&dropped, Fusion::Attention).to_bits(), plain.to_bits());
+}
+
+#[test]
+fn a_soft_cap_takes_no_memory_where_the_sequence_is_split() {
+    let capped = read("tests/programs/layers/soft-cap.shard");
+    let of = |source: &str| peak_bytes(source, Fusion::Attention);
+    assert_eq!(of(&capped).to_bits(), of(&capped.replace(", cap=50.0", "")).to_bits());
+}
+
 #[test]
 fn scores_that_leave_are_written() {
     let source = format!("{ATTENTION}output o[B_X, T, N, H], p[B_X, T, N, S]\n");
@@ -79,6 +111,44 @@ fn going_back_scores_are_computed_again() {
     let product = 0.5 * 2.0 * 64.0 * SCORES / 2.0;
     let more = flops(Fusion::Attention) - flops(Fusion::ElementWise);
     assert!((more - product).abs() <= 1e-6 * product, "{more} {product}");
+}
+
+/// Scores of latent attention: a part with positions and one without, each by its own product.
+#[test]
+fn scores_may_be_a_sum_of_products() {
+    let source = |end: &str| {
+        format!(
+            "hardware h100\nmesh X=8\ndim B=8, T=4096, S=T, N=16, H=64, R=32\n\
+             input q[B_X, T, N, H], r[B_X, T, N, R], k[B_X, S, N, H], kr[B_X, S, R]\n\
+             input v[B_X, S, N, H], do[B_X, T, N, H]\n\
+             s = (q *H k + r *R kr) * 0.1\no = softmax_S(causal_{{T,S}}(s)) *S v\n{end}"
+        )
+    };
+    let forward = source("output o[B_X, T, N, H]\n");
+    let training = source(
+        "backward from o given do\noutput dq[B_X, T, N, H], dr[B_X, T, N, R], dk[B_X, S, N, H]\n\
+         output dkr[B_X, S, R], dv[B_X, S, N, H]\n",
+    );
+    // Each operand once, and the result.
+    let read = 2.0 * 4096.0 * f64::from(16 * (4 * 64 + 32) + 32);
+    assert_eq!(traffic(&forward, Fusion::Attention).to_bits(), read.to_bits());
+    for source in [&forward, &training] {
+        assert!(peak_bytes(source, Fusion::Attention) < SCORES, "{source}");
+    }
+    let plan = fused(&training, Fusion::Attention);
+    let steps = &plan.report.steps;
+    let flops: f64 = steps.iter().map(|step| step.flops).sum();
+    let again: f64 = steps.iter().map(|step| step.recomputed_flops).sum();
+    // Masked by half: three forward, and three times two back; the scores' two once more.
+    let (scores, values) = (f64::from(64 + 32) * SCORES / 2.0, 64.0 * SCORES / 2.0);
+    let near = |a: f64, b: f64| (a - b).abs() <= 0.05 * b;
+    assert!(near(flops, 3.0 * (scores + values)), "{flops}");
+    assert!((again - scores).abs() <= 1e-9 * scores, "{again} {scores}");
+    // A statement of the forward part is in no kernel of the backward part.
+    let text = plan.to_string();
+    let (before, after) = text.split_once("phase backward").expect("it has gradients");
+    assert!(before.contains("in k1") && !before.contains("in k2"), "{text}");
+    assert!(after.contains("in k2") && !after.contains("in k1"), "{text}");
 }
 
 /// Latents are keys and values: read once, whichever way they are split, and as often as products
