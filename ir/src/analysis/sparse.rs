@@ -13,6 +13,7 @@
 
 mod mask;
 mod patterns;
+mod places;
 mod used;
 
 use std::collections::BTreeSet;

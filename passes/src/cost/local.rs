@@ -2,7 +2,7 @@
 
 use shardwise_ir::dtype::DType;
 use shardwise_ir::ids::{DimId, RepeatId, ValueId};
-use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Program};
+use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Operand, Program};
 use shardwise_ir::rates::Rates;
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Sharding;
@@ -101,10 +101,17 @@ pub fn parts(program: &Program, op: &Op, work: &LocalWork) -> Parts {
     }
 }
 
-/// The widest dtype of the operands.
+/// The widest dtype of the operands; of products of attention with scores in `f32`, that of what
+/// these are multiplied by, if it has 16 bits: kernels cast scores to it.
 fn dtype(program: &Program, op: &Op) -> DType {
-    let dtypes = op.operands.iter().map(|operand| program.values[operand.value].dtype);
-    dtypes.reduce(DType::promote).unwrap_or(program.values[op.result].dtype)
+    let is_score =
+        |place: usize| op.kernel.is_attention && op.is_product() && op.kernel.has_on_chip(place);
+    let dtype = |operand: &Operand| program.values[operand.value].dtype;
+    let read = op.operands.iter().enumerate().filter(|(place, _)| !is_score(*place));
+    let read = read.map(|(_, operand)| dtype(operand)).reduce(DType::promote);
+    let cast = read.filter(|read| matches!(read, DType::Bf16 | DType::F16));
+    let widest = cast.or_else(|| op.operands.iter().map(dtype).reduce(DType::promote));
+    widest.unwrap_or(program.values[op.result].dtype)
 }
 
 /// The parts at measured rates of what takes `flops_s` and `hbm_s` at peak.

@@ -1,22 +1,32 @@
 //! Elements that do not count, and the share that is left.
 
 use crate::ids::DimId;
-use crate::program::{CausalMask, Fill, Program, Share};
+use crate::program::{CausalMask, Program, Share};
 use crate::rearrange::Route;
+
+use super::places::Bound;
 
 /// The elements of a value that are known to be masked. A value without one of the dimensions does
 /// not have the pattern.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Pattern {
     pub(super) mask: Mask,
-    pub(super) fill: Fill,
+    /// The greatest number that masked elements are: 0, or one that leaves nothing of a score in a
+    /// softmax.
+    pub(super) fill: f64,
 }
+
+/// Numbers that leave nothing of a score in a softmax.
+const NEGLIGIBLE: f64 = -1e4;
 
 /// Elements that do not count.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Mask {
     /// Pairs of a query and a later key, or one too far before it.
     Causal(CausalMask),
+    /// Pairs of a query and a key too far before it alone: they do not count as masked, until
+    /// another mask leaves out later keys.
+    Window(CausalMask),
     /// Slots of experts that a token is not sent to.
     Slots(Route),
     /// Slots that no token is sent to, of experts that have one for every token.
@@ -27,11 +37,16 @@ pub(super) enum Mask {
 
 impl Pattern {
     pub(super) fn is_zero(&self) -> bool {
-        self.fill == Fill::Zero
+        self.fill.abs() <= 0.0
     }
 
     pub(super) fn zero(self) -> Self {
-        Self { fill: Fill::Zero, ..self }
+        Self { fill: 0.0, ..self }
+    }
+
+    /// The same with another number in masked elements, if these still do not count.
+    pub(super) fn filled(self, fill: f64) -> Option<Self> {
+        (fill.abs() <= 0.0 || fill <= NEGLIGIBLE).then_some(Self { fill, ..self })
     }
 }
 
@@ -39,7 +54,10 @@ impl Mask {
     /// Whether a function over `dims` goes over all keys, or all experts.
     pub(super) fn is_over(self, dims: &[DimId]) -> bool {
         match self {
-            Self::Causal(causal) => dims.contains(&causal.key),
+            // Of each pair that is left out, the other elements along either are not all.
+            Self::Causal(causal) | Self::Window(causal) => {
+                dims.contains(&causal.key) || dims.contains(&causal.query)
+            }
             Self::Slots(route) | Self::Empty(route) => dims.contains(&route.experts),
             Self::Rows { dim, .. } => dims.contains(&dim),
         }
@@ -48,7 +66,8 @@ impl Mask {
     pub(super) fn is_along(self, dims: &[DimId]) -> bool {
         let has = |all: &[DimId]| all.iter().all(|dim| dims.contains(dim));
         match self {
-            Self::Causal(CausalMask { query, key, .. }) => has(&[query, key]),
+            Self::Causal(CausalMask { query, key, .. })
+            | Self::Window(CausalMask { query, key, .. }) => has(&[query, key]),
             Self::Slots(Route { tokens, experts, capacity, .. }) => {
                 has(&[tokens, experts, capacity])
             }
@@ -64,6 +83,7 @@ impl Mask {
             Self::Causal(causal) => {
                 return Share { of_all: causal.share(&program.dims), causal: Some(causal) };
             }
+            Self::Window(_) => 1.0,
             Self::Slots(route) => {
                 route.choices as f64 / (size(route.experts) * size(route.capacity))
             }
@@ -76,11 +96,49 @@ impl Mask {
         Share { of_all: of_all.min(1.0), causal: None }
     }
 
+    /// The mask that leaves of this one what a bound does, too; where it cannot say that, one that
+    /// leaves more.
+    pub(super) fn within(of: Option<Self>, bound: Bound) -> Self {
+        let Bound { later, than, at_most } = bound;
+        let causal = |window| Self::Causal(CausalMask { query: than, key: later, window });
+        let window = u64::try_from(at_most.saturating_add(1)).unwrap_or(0).max(1);
+        let windowed = CausalMask { query: later, key: than, window: Some(window) };
+        let narrower = |mask: CausalMask| CausalMask {
+            window: mask.window.into_iter().chain(windowed.window).min(),
+            ..mask
+        };
+        let is_causal = at_most <= 0;
+        match of {
+            Some(Self::Causal(mask)) if mask.is_along(windowed) => Self::Causal(narrower(mask)),
+            Some(Self::Window(mask)) if !is_causal && mask.is_along(windowed) => {
+                Self::Window(narrower(mask))
+            }
+            Some(Self::Window(mask)) if is_causal => {
+                causal(mask.window.filter(|_| (mask.query, mask.key) == (than, later)))
+            }
+            Some(mask) => mask,
+            None if is_causal => causal(None),
+            None => Self::Window(windowed),
+        }
+    }
+
+    /// What both leave out.
+    pub(super) fn common(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            _ if self == other => Some(self),
+            (Self::Causal(a), Self::Causal(b)) if a.is_along(b) => {
+                let window = a.window.zip(b.window).map(|(a, b)| a.max(b));
+                Some(Self::Causal(CausalMask { window, ..a }))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether no device holds what is masked: where experts have a slot for every token, rows
     /// stand one after another, and tokens are sent by their indices.
     pub(super) fn is_never_held(self, program: &Program) -> bool {
         match self {
-            Self::Causal(_) => false,
+            Self::Causal(_) | Self::Window(_) => false,
             Self::Slots(route) | Self::Empty(route) => drops_nothing(program, route),
             Self::Rows { .. } => true,
         }

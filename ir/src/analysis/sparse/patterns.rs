@@ -5,23 +5,10 @@ use std::collections::BTreeSet;
 use index_vec::IndexVec;
 
 use super::mask::{Mask, Pattern};
+use super::places::{Bound, Place};
 use crate::functions::{Arithmetic, Function, Masked, ReduceFn};
 use crate::ids::{DimId, ValueId};
-use crate::program::{CausalMask, Fill, Linearity, MapFn, MapForm, Op, OpKind, Program};
-
-/// Numbers that leave nothing of a score in a softmax.
-const NEGLIGIBLE: f64 = -1e4;
-
-/// What a value says of the place of its elements.
-#[derive(Clone, Copy)]
-enum Place {
-    /// Their position along a dimension.
-    Position(DimId),
-    /// How far before the query the key is.
-    Distance { query: DimId, key: DimId },
-    /// Whether that is less than a window.
-    Near(CausalMask),
-}
+use crate::program::{Fill, Linearity, MapFn, MapForm, Op, OpKind, Program};
 
 /// The pattern of every value.
 pub(super) fn patterns(program: &Program) -> IndexVec<ValueId, Option<Pattern>> {
@@ -34,14 +21,14 @@ pub(super) fn patterns(program: &Program) -> IndexVec<ValueId, Option<Pattern>> 
         let operands: Vec<Option<Pattern>> =
             op.operands.iter().map(|operand| patterns[operand.value]).collect();
         let of: Vec<Option<Place>> =
-            op.operands.iter().map(|operand| places[operand.value]).collect();
+            op.operands.iter().map(|operand| places[operand.value].clone()).collect();
         let dims = &program.values[op.result].dims;
         patterns[op.result] = laid_over(op, &of, &operands)
             .or_else(|| named_rows(program, op, &gradients))
             .or_else(|| accumulated(program, op, &operands))
-            .or_else(|| passed(op, &operands))
+            .or_else(|| passed(program, op, &operands))
             .and_then(|pattern| along(program, pattern, dims));
-        places[op.result] = place(op, &of);
+        places[op.result] = Place::of(program, op, &of);
     }
     patterns
 }
@@ -80,7 +67,7 @@ fn named_rows(program: &Program, op: &Op, gradients: &BTreeSet<ValueId>) -> Opti
     let named = ids.iter().filter(|dim| !table.contains(dim));
     let named = named.map(|&dim| program.dims[dim].size as f64).product();
     let mask = Mask::Rows { dim, named };
-    gradients.contains(&op.result).then_some(Pattern { mask, fill: Fill::Zero })
+    gradients.contains(&op.result).then_some(Pattern { mask, fill: 0.0 })
 }
 
 /// The pattern of a sum of gradients of lookups: rows that one of them names.
@@ -102,7 +89,7 @@ fn accumulated(program: &Program, op: &Op, operands: &[Option<Pattern>]) -> Opti
         }
         _ => return None,
     };
-    Some(Pattern { mask: Mask::Rows { dim, named }, fill: Fill::Zero })
+    Some(Pattern { mask: Mask::Rows { dim, named }, fill: 0.0 })
 }
 
 /// A pattern of a value with these dimensions: it, or what is left of it without the tokens.
@@ -112,73 +99,48 @@ fn along(program: &Program, pattern: Pattern, dims: &[DimId]) -> Option<Pattern>
     Some(Pattern { mask, ..pattern })
 }
 
-/// What the result says of the place of its elements, from what operands say.
-fn place(op: &Op, of: &[Option<Place>]) -> Option<Place> {
-    let first = of.first().copied().flatten();
-    match &op.kind {
-        OpKind::Collective(_) => first,
-        OpKind::Map(function) => match &function.form {
-            MapForm::Position(dim) | MapForm::Iota(dim) => Some(Place::Position(*dim)),
-            MapForm::Infix(Arithmetic::Sub) => match of {
-                [Some(Place::Position(query)), Some(Place::Position(key))] => {
-                    Some(Place::Distance { query: *query, key: *key })
-                }
-                _ => None,
-            },
-            MapForm::Call { function, numbers } => {
-                let Some(Place::Distance { query, key }) = first else { return None };
-                let limit: f64 = numbers.first()?.parse().ok()?;
-                let window = match function {
-                    Function::Less => limit.ceil(),
-                    Function::LessEqual => limit.floor() + 1.0,
-                    _ => return None,
-                };
-                let window = Some(window as u64).filter(|&window| window > 0);
-                Some(Place::Near(CausalMask { query, key, window }))
-            }
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The pattern of a result whose operation masks its operand: later keys, those outside a window of
-/// a causal mask, or the slots of experts that a token is not sent to.
+/// The pattern of a result whose operation masks its operand: later keys, what a comparison of
+/// positions does not select, or the slots of experts that a token is not sent to.
 fn laid_over(op: &Op, of: &[Option<Place>], operands: &[Option<Pattern>]) -> Option<Pattern> {
     let form = match &op.kind {
         OpKind::Route(route) => {
-            return Some(Pattern { mask: Mask::Slots(*route), fill: Fill::Zero });
+            return Some(Pattern { mask: Mask::Slots(*route), fill: 0.0 });
         }
         OpKind::Map(function) => &function.form,
         _ => return None,
     };
-    match (form, operands) {
-        (MapForm::Causal { query, key, fill }, [operand]) => {
-            let causal = CausalMask { query: *query, key: *key, window: None };
-            let narrower = operand.and_then(|it| match it.mask {
-                Mask::Causal(it) if it.is_along(causal) => Some(it),
-                _ => None,
-            });
-            Some(Pattern { mask: Mask::Causal(narrower.unwrap_or(causal)), fill: *fill })
+    match form {
+        MapForm::Causal { query, key, fill } => {
+            let fill = match fill {
+                Fill::Zero => 0.0,
+                Fill::Infinite => f64::NEG_INFINITY,
+            };
+            let bound = Bound { later: *key, than: *query, at_most: 0 };
+            bounded(operands[0], &[bound], fill)
         }
-        (MapForm::Call { function: Function::Select, numbers }, [_, Some(operand)]) => {
-            let (Some(Some(Place::Near(near))), Mask::Causal(causal)) = (of.first(), operand.mask)
-            else {
-                return None;
-            };
-            let fill: f64 = numbers.first()?.parse().ok()?;
-            let is_kept = match operand.fill {
-                Fill::Infinite => fill <= NEGLIGIBLE,
-                Fill::Zero => fill == 0.0,
-            };
-            let window = causal.window.into_iter().chain(near.window).min();
-            (is_kept && near.is_along(causal)).then_some(Pattern {
-                mask: Mask::Causal(CausalMask { window, ..causal }),
-                ..*operand
+        MapForm::Call { function: Function::Select, numbers } => {
+            let number = |operand: usize| of.get(operand)?.as_ref()?.number();
+            let last = numbers.first().and_then(|number| number.parse().ok());
+            // Where nothing is known of the selection, what is masked before it still is.
+            let cases = [(1, last.or_else(|| number(2))), (2, number(1))];
+            cases.into_iter().find_map(|(kept, fill)| {
+                let bounds = of[0].as_ref().and_then(|place| place.bounds(kept == 1));
+                let bounds = bounds.unwrap_or_default();
+                bounded(*operands.get(kept)?, &bounds, fill?)
             })
         }
         _ => None,
     }
+}
+
+/// The pattern of what has a number outside of these bounds, and an operand with this pattern
+/// inside.
+fn bounded(operand: Option<Pattern>, bounds: &[Bound], fill: f64) -> Option<Pattern> {
+    let before = operand.filter(|pattern| pattern.is_zero() == (fill.abs() <= 0.0));
+    let mask = |of: Option<Mask>, &bound: &Bound| Some(Mask::within(of, bound));
+    let mask = bounds.iter().fold(before.map(|pattern| pattern.mask), mask)?;
+    let greatest = before.map_or(fill, |pattern| pattern.fill.max(fill));
+    Pattern { mask, fill: greatest }.filled(greatest)
 }
 
 /// Whether an operation only reshards its operand.
@@ -187,19 +149,40 @@ pub(super) fn is_move(op: &Op) -> bool {
 }
 
 /// The pattern of a result, from those of the operands.
-fn passed(op: &Op, operands: &[Option<Pattern>]) -> Option<Pattern> {
+fn passed(program: &Program, op: &Op, operands: &[Option<Pattern>]) -> Option<Pattern> {
     let first = operands.first().copied().flatten();
     let (zero, infinite) =
         (first.filter(Pattern::is_zero), first.filter(|pattern| !pattern.is_zero()));
+    let known = || operands.iter().flatten().copied();
+    let added = smallest(program, known().filter(|pattern| !pattern.is_zero()));
     match &op.kind {
-        OpKind::Einsum { .. } => operands.iter().flatten().copied().find(Pattern::is_zero),
+        OpKind::Einsum { .. } => smallest(program, known().filter(Pattern::is_zero)),
         OpKind::Map(function) => match &function.form {
             MapForm::Infix(Arithmetic::Sub) if infinite.is_some() => infinite,
+            // A bias is added to what is masked.
+            MapForm::Infix(Arithmetic::Add) if added.is_some() => added,
+            MapForm::InfixScalar(Arithmetic::Add | Arithmetic::Sub, _)
+            | MapForm::ScalarInfix(_, Arithmetic::Add)
+                if infinite.is_some() =>
+            {
+                infinite
+            }
+            MapForm::ScaleBy(number) if infinite.is_some() => {
+                scaled(infinite?, number.parse().ok()?)
+            }
+            MapForm::InfixScalar(Arithmetic::Div, number) if infinite.is_some() => {
+                scaled(infinite?, 1.0 / number.parse::<f64>().ok()?)
+            }
             MapForm::Infix(Arithmetic::Div)
             | MapForm::ScaleBy(_)
             | MapForm::Negate
             | MapForm::InfixScalar(Arithmetic::Div, _) => zero,
-            MapForm::Infix(_) => zero.filter(|_| operands.iter().all(|other| *other == first)),
+            MapForm::Infix(_) => {
+                let all = known().filter(Pattern::is_zero).count() == operands.len();
+                let common = |a: Mask, b: Pattern| a.common(b.mask);
+                let mask = known().try_fold(first?.mask, common).filter(|_| all)?;
+                Some(Pattern { mask, fill: 0.0 })
+            }
             MapForm::Call { function, numbers } => match function.row().masked {
                 Masked::Lost if function.row().linearity == Linearity::Last => {
                     operands.last().copied().flatten().filter(Pattern::is_zero)
@@ -224,6 +207,17 @@ fn passed(op: &Op, operands: &[Option<Pattern>]) -> Option<Pattern> {
         }
         _ => None,
     }
+}
+
+/// The pattern of scores times a number.
+fn scaled(pattern: Pattern, factor: f64) -> Option<Pattern> {
+    Some(pattern).filter(|_| factor > 0.0)?.filled(pattern.fill * factor)
+}
+
+/// Of patterns, the one that leaves least.
+fn smallest(program: &Program, of: impl Iterator<Item = Pattern>) -> Option<Pattern> {
+    let share = |pattern: &Pattern| pattern.mask.share(program).of_all;
+    of.min_by(|a, b| share(a).total_cmp(&share(b)))
 }
 
 /// Whether a function of one operand is zero at zero.

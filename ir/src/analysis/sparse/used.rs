@@ -4,7 +4,7 @@ use index_vec::IndexVec;
 
 use super::mask::{Mask, Pattern};
 use super::patterns::is_move;
-use crate::functions::Function;
+use crate::functions::{Arithmetic, Function};
 use crate::ids::ValueId;
 use crate::program::{Linearity, MapForm, Op, OpKind, Program};
 
@@ -77,13 +77,18 @@ fn left_of_operand(
     let mut masks: Vec<Mask> = of_result.mask().into_iter().collect();
     match &op.kind {
         OpKind::Map(function) => match &function.form {
-            MapForm::Position(_) => return None,
+            MapForm::Position(_) | MapForm::Call { function: Function::Ones, .. } => return None,
             MapForm::LoopCarried | MapForm::Last | MapForm::Total | MapForm::Host(_) => {
                 return Some(Vec::new());
             }
             // What masks its operand has the pattern itself.
             MapForm::Causal { .. } | MapForm::Call { function: Function::Select, .. } => {
                 masks.extend(patterns[op.result].map(|pattern| pattern.mask));
+            }
+            // What is added to masked elements is not read.
+            MapForm::Infix(Arithmetic::Add) => {
+                let masked = patterns[op.result].filter(|pattern| !pattern.is_zero());
+                masks.extend(masked.map(|pattern| pattern.mask));
             }
             // `dtanh(x, dy)`: of `x`, what `dy` leaves.
             MapForm::Call { function, .. } if function.row().linearity == Linearity::Last => {

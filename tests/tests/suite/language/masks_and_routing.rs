@@ -96,6 +96,66 @@ fn scores_count_what_scale_cap_mask_and_window_leave() {
     }
 }
 
+/// Attention whose scores `s` are masked by these statements, which give `m`.
+fn masked(statements: &str) -> Vec<f64> {
+    let source = format!(
+        "hardware tpu-v5p\nmesh X=4\ndim B=4, T=4096, S=T, N=2, H=64\n\
+         input q[B_X, T, N, H], k[B_X, S, N, H], v[B_X, S, N, H], do[B_X, T, N, H]\n\
+         s = q *H k\n{statements}\no = softmax_S(m) *S v\nbackward from o given do\n\
+         output o[B_X, T, N, H], dq[B_X, T, N, H], dk[B_X, S, N, H], dv[B_X, S, N, H]\n"
+    );
+    products(&plan(&source, Strategy::Search))
+}
+
+#[test]
+fn masks_count_whichever_way_they_are_written() {
+    let all = masked("m = copy(s)");
+    let is_share = |statements: &str, share: f64| {
+        let masked = masked(statements);
+        assert_eq!((all.len(), masked.len()), (6, 6), "{statements}");
+        for (all, masked) in all.iter().zip(&masked) {
+            assert!((masked / all - share).abs() < 1e-12, "{statements}: {masked} of {all}");
+        }
+    };
+    for causal in [
+        "m = select(position_T(s) >= position_S(s), s, -inf)",
+        "m = select(position_S(s) <= position_T(s), s, -1e9)",
+        "m = select(position_T(s) - position_S(s) > -1.0, s, -1e9)",
+        "m = select(0.0 <= 2.0 * position_T(s) - 2.0 * position_S(s), s, -1e9)",
+        "m = select(position_S(s) > position_T(s), -1e9 * ones(s), s)",
+        "m = causal_{T,S}(s) + 0.001 * (position_S(s) - position_T(s))",
+        "m = 0.125 * causal_{T,S}(s)",
+        "m = s + causal_{T,S}(0.0 * ones(s))",
+    ] {
+        is_share(causal, 0.5);
+    }
+    let near = "position_S(s) + 512.0 > position_T(s)";
+    let far = "4096.0 - position_T(s) > 3584.0 - position_S(s)";
+    let share = 512.0 / 4096.0 * (1.0 - 512.0 / 8192.0);
+    for windowed in [
+        format!("m = select({near}, causal_{{T,S}}(s), -1e9)"),
+        format!("m = select({far}, causal_{{T,S}}(s), -1e9)"),
+        format!("m = causal_{{T,S}}(select({near}, s, -inf))"),
+        format!("m = select({near}, select(position_S(s) <= position_T(s), s, -inf), -1e9)"),
+        format!("m = select(({near}) * (position_S(s) <= position_T(s)), s, -inf)"),
+    ] {
+        is_share(&windowed, share);
+    }
+    // A mask of another kind leaves what was masked before it.
+    is_share("m = select(s > 0.0, causal_{T,S}(s), -1e9)", 0.5);
+    // Not of a distance, or too weak: not all are less, as gradients may still be.
+    for other in [
+        "m = select(position_T(s) + position_S(s) < 512.0, s, -inf)",
+        "m = select(2.0 * position_T(s) >= position_S(s), s, -inf)",
+        "m = select(position_T(s) >= position_S(s), s, -1.0)",
+        "m = 1e-9 * select(position_T(s) >= position_S(s), s, -1e9)",
+        "m = -causal_{T,S}(s)",
+    ] {
+        let largest = masked(other).into_iter().fold(0.0, f64::max);
+        assert!((largest / all[0] - 1.0).abs() < 1e-12, "{other}");
+    }
+}
+
 #[test]
 fn what_is_read_without_a_mask_counts_all() {
     let source = "hardware tpu-v5p\nmesh X=4\ndim B=4, T=4096, S=T, H=64\n\
