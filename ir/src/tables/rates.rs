@@ -177,7 +177,7 @@ const NETWORK: LinkRates = LinkRates {
     share: 0.93,
     saturation_s: 2e-5,
     fixed_s: 10e-6,
-    per_device_s: 1.4e-6,
+    per_device_s: 5e-6,
     in_switch: None,
 };
 

@@ -13,18 +13,21 @@
 //!   taking the larger sum would let the latency of one stage overlap with the bytes of another.
 //! * An axis of one device does not participate: no byte moves along it and no hop is made.
 
+mod stages;
+
 use std::borrow::Cow;
 
 use shardwise_ir::functions::{TimeModel, VolumeSide};
 use shardwise_ir::ids::AxisId;
-use shardwise_ir::mesh::{Axis, AxisKind, PhysicalAxis};
+use shardwise_ir::mesh::{Axis, AxisKind};
 use shardwise_ir::pipeline::TripCount;
 use shardwise_ir::program::{CollectiveKind, Program};
-use shardwise_ir::rates::{LinkRates, Rates};
+use shardwise_ir::rates::Rates;
 use shardwise_ir::sharding::{AxisRef, Sharding};
 use shardwise_ir::total;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
+use self::stages::{NetworkAxes, StageTime, side_by_side_s, stage_times, stages};
 use crate::solver::weight::Weight;
 
 /// The precision of ring prices.
@@ -98,196 +101,6 @@ impl CostModel {
     }
 }
 
-/// Axes that share a network, from the inside of a slice outwards.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Network {
-    Torus,
-    Switch,
-    Dcn,
-}
-
-impl Network {
-    /// Whether every device has one port into it, which all of its axes share.
-    fn has_one_port(self) -> bool {
-        matches!(self, Self::Switch | Self::Dcn)
-    }
-}
-
-/// How long a stage of a collective takes.
-#[derive(Clone, Copy, Default)]
-struct StageTime {
-    transfer_s: f64,
-    latency_s: f64,
-}
-
-impl StageTime {
-    /// Seconds without the other stages: at peak rates latency counts where it is longer than the
-    /// transfer, at measured ones it is added.
-    fn alone(self, stage: &NetworkAxes) -> f64 {
-        match stage.measured {
-            Some(_) => self.transfer_s + self.latency_s,
-            None => self.transfer_s.max(self.latency_s),
-        }
-    }
-}
-
-/// The participating physical axes of one network.
-struct NetworkAxes {
-    network: Network,
-    axes: Vec<PhysicalAxis>,
-    refinement: Refinement,
-    /// What its links reach, where measured rates are asked for.
-    measured: Option<LinkRates>,
-    /// What an AllReduce reaches there, if it is another one.
-    measured_reduce: Option<LinkRates>,
-}
-
-impl NetworkAxes {
-    fn devices(&self) -> f64 {
-        self.axes.iter().map(|axis| axis.size as f64).product()
-    }
-
-    fn slowest_link(&self) -> f64 {
-        self.axes.iter().map(|axis| axis.bandwidth).fold(f64::INFINITY, f64::min)
-    }
-
-    /// `Σ B_a`; a port counts once, whatever the number of axes that share it.
-    fn aggregate_bandwidth(&self) -> f64 {
-        if self.network.has_one_port() {
-            return self.slowest_link();
-        }
-        let both_ways = |axis: &PhysicalAxis| if axis.kind == AxisKind::Ring { 2.0 } else { 1.0 };
-        self.axes.iter().map(|axis| both_ways(axis) * axis.bandwidth).sum()
-    }
-
-    fn latency(&self) -> f64 {
-        if self.network.has_one_port() {
-            return self.axes.iter().map(|axis| axis.hop_s).fold(0.0, f64::max);
-        }
-        let hops = |axis: &PhysicalAxis| match axis.kind {
-            AxisKind::Ring => axis.hop_s * axis.size as f64 / 2.0,
-            AxisKind::Line => axis.hop_s * (axis.size as f64 - 1.0),
-            AxisKind::Switch | AxisKind::Dcn => axis.hop_s,
-        };
-        self.axes.iter().map(hops).sum()
-    }
-
-    /// The time of a collective that transfers `ways` times for `transfer_s` at full bandwidth. At
-    /// measured rates its ring passes through all `outside` such stages that outer ones join.
-    fn time(&self, transfer_s: f64, outside: f64, ways: f64) -> StageTime {
-        self.time_at(self.measured, transfer_s, outside, ways)
-    }
-
-    /// The same at other measured rates.
-    fn time_at(
-        &self,
-        measured: Option<LinkRates>,
-        transfer_s: f64,
-        outside: f64,
-        ways: f64,
-    ) -> StageTime {
-        measured.map_or_else(
-            || StageTime { transfer_s: ways * transfer_s, latency_s: ways * self.latency() },
-            |measured| StageTime {
-                transfer_s: measured.transfer_s(ways * transfer_s),
-                latency_s: measured.latency_s(ways * self.devices() * outside),
-            },
-        )
-    }
-
-    /// `(N-1)/N`, or 1 where a ring participates and the book's rounding applies.
-    fn share_moved(&self) -> f64 {
-        let ring = self.axes.iter().any(|axis| axis.kind == AxisKind::Ring);
-        if ring && self.refinement == Refinement::Book {
-            1.0
-        } else {
-            (self.devices() - 1.0) / self.devices()
-        }
-    }
-
-    /// The time of an AllReduce: a scatter and a gather, unless the switch itself adds up faster.
-    fn reduce_time(&self, bytes: f64, inside: f64, outside: f64) -> StageTime {
-        let measured = self.measured_reduce.or(self.measured);
-        let gather_s = self.gather_s(bytes, inside);
-        let ring = self.time_at(measured, gather_s, outside, 2.0);
-        let in_switch = measured.filter(|_| self.network == Network::Switch);
-        let in_switch = in_switch.and_then(|measured| {
-            // Messages fill the links as slowly as those of a ring.
-            let unsaturated_s = ring.transfer_s - 2.0 * gather_s / measured.share;
-            let summed_s = bytes / (measured.in_switch? * self.aggregate_bandwidth());
-            Some(StageTime { transfer_s: summed_s + unsaturated_s, ..ring })
-        });
-        in_switch.filter(|time| time.transfer_s < ring.transfer_s).unwrap_or(ring)
-    }
-
-    /// How long an AllGather to `bytes` a device transfers over the axes of this stage; measured, a
-    /// ring through all `inside` devices that stages inside join to one.
-    fn gather_s(&self, bytes: f64, inside: f64) -> f64 {
-        let share = match self.measured {
-            Some(_) if inside > 1.0 => 1.0 - 1.0 / (inside * self.devices()),
-            _ => self.share_moved(),
-        };
-        bytes * share / self.aggregate_bandwidth()
-    }
-
-    /// `max m_a`: the distance that blocks travel, where a ring of `n` counts `n`.
-    fn reach(&self) -> f64 {
-        self.axes.iter().map(length).fold(0.0, f64::max)
-    }
-
-    /// The same for an AllToAll: of an odd number of devices no two are opposite, and blocks travel
-    /// `1 - 1/n²` as far.
-    fn average_reach(&self) -> f64 {
-        let odd = |size: u64| self.refinement == Refinement::Exact && size % 2 == 1;
-        let share = |size: u64| if odd(size) { 1.0 - 1.0 / (size as f64).powi(2) } else { 1.0 };
-        self.axes.iter().map(|axis| share(axis.size) * length(axis)).fold(0.0, f64::max)
-    }
-
-    fn all_to_all_s(&self, bytes: f64) -> f64 {
-        match self.network {
-            Network::Torus => bytes * self.average_reach() / (8.0 * self.slowest_link()),
-            Network::Switch | Network::Dcn => {
-                bytes * (self.devices() - 1.0) / self.devices() / self.slowest_link()
-            }
-        }
-    }
-
-    fn permute_s(&self, bytes: f64) -> f64 {
-        match self.network {
-            Network::Torus => 2.0 * bytes * self.reach() / (8.0 * self.slowest_link()),
-            Network::Switch | Network::Dcn => bytes / self.slowest_link(),
-        }
-    }
-}
-
-/// `m_a`: a line is twice as long as the ring of its size.
-fn length(axis: &PhysicalAxis) -> f64 {
-    if axis.kind == AxisKind::Ring { axis.size as f64 } else { 2.0 * axis.size as f64 }
-}
-
-/// Splits the participating axes into networks, innermost first. An axis larger than a node of GPUs
-/// participates in two.
-fn stages(program: &Program, axes: &[AxisId], refinement: Refinement) -> Vec<NetworkAxes> {
-    let mut sorted: Vec<AxisId> = axes.to_vec();
-    sorted.sort_unstable();
-    let mut stages: Vec<NetworkAxes> = Vec::new();
-    for axis in program.mesh.physical(&sorted).into_iter().filter(|axis| axis.size > 1) {
-        let network = network(axis.kind);
-        match stages.iter_mut().find(|stage| stage.network == network) {
-            Some(stage) => stage.axes.push(axis),
-            None => stages.push(NetworkAxes {
-                network,
-                axes: vec![axis],
-                refinement,
-                measured: program.hardware.measured_links(axis.kind),
-                measured_reduce: program.hardware.measured_reduces(axis.kind),
-            }),
-        }
-    }
-    stages.sort_by_key(|stage| stage.network);
-    stages
-}
-
 /// Seconds in which each device sends `bytes` to its neighbour along `axes`, all of them at once,
 /// as a pipeline does (`V_local / w`). Where an axis does not wrap, what goes from its end to its
 /// beginning takes every hop between, against the traffic of the others.
@@ -298,14 +111,6 @@ pub(crate) fn shift_seconds(program: &Program, axes: &[AxisId], bytes: f64) -> f
     axes.iter()
         .map(|&axis| hop_seconds(program, axis, bytes).max(back(&program.mesh.axes[axis])))
         .fold(0.0, f64::max)
-}
-
-fn network(kind: AxisKind) -> Network {
-    match kind {
-        AxisKind::Ring | AxisKind::Line => Network::Torus,
-        AxisKind::Switch => Network::Switch,
-        AxisKind::Dcn => Network::Dcn,
-    }
 }
 
 /// The time of a collective on one network.
@@ -338,26 +143,6 @@ pub fn time_by_network(
     stages.iter().zip(stage_times(&stages, kind, bytes)).map(part).collect()
 }
 
-/// What each stage of a collective takes. An AllReduce is a scatter and a gather; measured, they
-/// are one message of twice the length.
-fn stage_times(stages: &[NetworkAxes], kind: &CollectiveKind, bytes: f64) -> Vec<StageTime> {
-    let all: f64 = stages.iter().map(NetworkAxes::devices).product();
-    let mut inside = 1.0;
-    let mut times = Vec::with_capacity(stages.len());
-    for stage in stages {
-        let (left, outside) = (bytes / inside, all / (inside * stage.devices()));
-        times.push(match kind.row().time {
-            TimeModel::OneRing => stage.time(stage.gather_s(left, inside), outside, 1.0),
-            TimeModel::TwoRings => stage.reduce_time(left, inside, outside),
-            TimeModel::AllToAll => stage.time(stage.all_to_all_s(bytes), outside, 1.0),
-            TimeModel::Permute => stage.time(stage.permute_s(bytes), outside, 1.0),
-            TimeModel::Free => StageTime::default(),
-        });
-        inside *= stage.devices();
-    }
-    times
-}
-
 /// Seconds of a collective of `kind` over `axes`: its stages follow each other; at measured rates
 /// they run chunk by chunk beside each other, so that the longest transfer counts, and every
 /// latency.
@@ -376,8 +161,7 @@ pub fn collective_seconds(
     let stages = stages(program, axes, refinement);
     let times = stage_times(&stages, kind, bytes);
     if program.hardware.rates == Rates::Measured {
-        let longest = times.iter().map(|time| time.transfer_s).fold(0.0, f64::max);
-        return longest + total(times.iter().map(|time| time.latency_s));
+        return side_by_side_s(&times);
     }
     total(stages.iter().zip(times).map(|(stage, time)| time.alone(stage)))
 }
