@@ -59,6 +59,14 @@ pub(crate) fn read(name: &str, source: &str, options: &Options, last: Pass) -> C
     })
 }
 
+/// The warnings of [`check`] that times are at typical rates, since none were measured on the chip:
+/// for commands whose results have no place for warnings.
+pub fn unmeasured(name: &str, source: &str, options: &Options) -> Findings {
+    let mut findings = check(name, source, options).findings;
+    findings.reports.retain(|report| report.diag.code == codes::mesh::NO_MEASUREMENTS);
+    findings
+}
+
 /// Reads a program without its microbatches, as a reference for what it computes.
 pub(crate) fn read_whole_batch(name: &str, source: &str, options: &Options) -> Checked {
     let (file, diags) = shardwise_grammar::parse(source);

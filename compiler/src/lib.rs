@@ -37,7 +37,7 @@ pub use cost::attention;
 pub use diagnostics::{Findings, Report};
 pub use diff::diff;
 pub use display::units;
-pub use driver::{Checked, check, format, plan};
+pub use driver::{Checked, check, format, plan, unmeasured};
 pub use export::json;
 pub use options::{
     AxisParts, AxisSize, DimSize, Fusion, Grouping, Objective, Options, Products, Rates,

@@ -30,6 +30,7 @@ pub(super) fn explain(args: &ExplainArgs, output: &mut Output) -> Result {
     };
     let sizes = beside(&args.one_liner, args.planning.sizes.clone());
     let options = options::planning(&PlanningArgs { sizes, ..args.planning.clone() })?;
+    output.findings(&shardwise::unmeasured(&source.path, &source.text, &options))?;
     let target = target.as_deref().map_or(Target::Everything, Target::parse);
     let explanation = with_bar("plans", |progress| {
         explain::explain(&source.path, &source.text, &options, &target, progress)

@@ -1,9 +1,9 @@
 //! `sweep`: plans every combination of shapes, sizes and chips, and prints or writes the rows.
 
-use shardwise::Options;
 use shardwise::build::from_disk;
 use shardwise::oneliner;
 use shardwise::sweep::{Grid, Refused, Source};
+use shardwise::{Findings, Options, Report};
 
 use crate::args::sweep::SweepArgs;
 use crate::error::{Error, Result};
@@ -21,6 +21,7 @@ pub(super) fn sweep(args: &SweepArgs, output: &mut Output) -> Result {
     let known = options::hardware(&args.hardware_files)?;
     let options = Options { known, files: from_disk(), ..options::search(&args.search) };
     let options = options::priced(options, &args.rates);
+    let unmeasured = unmeasured(&sources, &grid, &options);
     let swept = with_bar("read and planned", |progress| {
         shardwise::sweep::sweep(&sources, &grid, &options, progress)
     });
@@ -28,11 +29,34 @@ pub(super) fn sweep(args: &SweepArgs, output: &mut Output) -> Result {
         Refused::Program(findings) => findings.into(),
         Refused::Options(text) => Error::usage(text),
     })?;
+    output.findings(&unmeasured)?;
     let text = (args.format.write)(&swept).map_err(Error::usage)?;
     match &args.output {
         Some(path) => write_file(path, &text),
         None => output.print(&text),
     }
+}
+
+/// Chips of which nothing was measured though measured rates are asked for, each once.
+fn unmeasured(sources: &[Source], grid: &Grid, options: &Options) -> Findings {
+    let chips: Vec<Option<String>> = match &grid.hardware[..] {
+        [] => vec![options.hardware.clone()],
+        named => named.iter().cloned().map(Some).collect(),
+    };
+    let mut findings = Findings::default();
+    for source in sources {
+        for hardware in &chips {
+            let options = Options { hardware: hardware.clone(), ..options.clone() };
+            let of_chip = shardwise::unmeasured(&source.path, &source.text, &options).reports;
+            for report in of_chip {
+                let is_known = |known: &Report| known.diag.message == report.diag.message;
+                if !findings.reports.iter().any(is_known) {
+                    findings.reports.push(report);
+                }
+            }
+        }
+    }
+    findings
 }
 
 fn source(path: &str) -> Result<Source> {

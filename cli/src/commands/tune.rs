@@ -30,6 +30,7 @@ pub(super) fn tune(args: &TuneArgs, output: &mut Output) -> Result {
     let timeout = options.timeout;
     let options = Options { timeout: None, cancellation, ..options };
     let program = (source.path, source.text);
+    output.findings(&shardwise::unmeasured(&program.0, &program.1, &options))?;
     match &args.chips {
         Chips::One(chips) => {
             let request = request(args, *chips, timeout)?;

@@ -138,3 +138,11 @@ fn the_page_shows_what_the_command_writes() {
     assert_eq!(crate::common::run_page("compiler/docs/explain.md", &crate::common::root()), 5);
     assert_eq!(crate::common::run_page("compiler/docs/strategy.md", &crate::common::root()), 1);
 }
+
+#[test]
+fn chips_without_measurements_are_reported() {
+    let arguments = ["explain", MLP, "--hardware", "trainium2", "--mesh", "X=4,Y=4"];
+    let output = run(&[&arguments[..], &["--rates", "measured"]].concat(), "");
+    assert!(text(&output.stderr).contains("SW411"), "{}", text(&output.stderr));
+    assert!(!text(&run(&arguments, "").stderr).contains("SW411"));
+}
