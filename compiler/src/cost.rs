@@ -28,7 +28,7 @@ use shardwise_passes::report::StepCost;
 use crate::Planned;
 use crate::display::units;
 use crate::inference::{self, Inference, Sizing};
-use crate::metrics::Metrics;
+use crate::metrics::{Expected, Metrics};
 use crate::planned::link_breakdown::{self, Nodes};
 use crate::planned::step_name::links_in_words;
 use attention::Attention;
@@ -42,6 +42,10 @@ pub struct Cost {
     pub schema: &'static str,
     /// The program's name.
     pub program: String,
+    /// The hardware's name.
+    pub hardware: String,
+    /// The rates that all times are at: `peak` or `measured`.
+    pub rates: &'static str,
     /// Devices of the mesh.
     pub devices: u64,
     /// Parameters.
@@ -59,6 +63,10 @@ pub struct Cost {
     pub verdict: Verdict,
     /// Time, rates and utilisation of a step.
     pub metrics: Metrics,
+    /// The time of a step that is expected, with its error; absent where nothing was measured on
+    /// the chip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Expected>,
     /// Busy seconds of each axis' links.
     pub axes: Vec<AxisBusy>,
     /// The crossovers along dimensions that no parameter has, in order of declaration.
@@ -221,6 +229,8 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
     Cost {
         schema: "shardwise.cost/1",
         program: planned.name.clone(),
+        hardware: program.hardware.name.clone(),
+        rates: program.hardware.rates.name(),
         devices: program.mesh.devices(),
         parameters: held(program, Role::Param),
         state: held(program, Role::State),
@@ -232,6 +242,7 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
         device_flops: total(report.steps.iter().map(|cost| cost.times * cost.flops)),
         verdict: verdict(planned),
         metrics: planned.metrics(),
+        expected: planned.expected(),
         axes: busy(planned),
         thresholds: crossover::batch_like(program)
             .into_iter()

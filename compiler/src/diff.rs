@@ -53,7 +53,7 @@ pub struct Diff {
     pub before: String,
     /// The name of the second plan.
     pub after: String,
-    /// Hardware, axes and dimensions that differ.
+    /// Hardware, rates, axes and dimensions that differ.
     pub settings: Vec<Setting>,
     /// Collectives that only the second plan has.
     pub added: Vec<Line>,
@@ -110,7 +110,7 @@ pub struct Statement {
 /// A declaration that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
-    /// `hardware`, `mesh` or `dim`.
+    /// `hardware`, `rates`, `mesh` or `dim`.
     pub what: String,
     /// As the first program writes it; empty where it does not.
     pub before: String,
@@ -219,6 +219,9 @@ fn settings(before: &Plan, after: &Plan) -> Vec<Setting> {
         );
         settings.extend(numbers.into_iter().map(|(old, new)| ("hardware", old, new)));
     }
+    // Times at different rates differ though plans are the same.
+    let rates = |plan: &Plan| plan.program.hardware.rates.name().to_owned();
+    settings.push(("rates", rates(before), rates(after)));
     let axes = |plan: &Plan| {
         plan.program
             .mesh

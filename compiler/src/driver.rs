@@ -266,6 +266,7 @@ fn plan_with(
         notes,
         origin,
         carried_claim,
+        is_small: false,
     })
 }
 

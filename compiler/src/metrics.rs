@@ -58,6 +58,17 @@ pub struct Metrics {
     pub tokens: Option<Tokens>,
 }
 
+/// The time of a step that is expected, at measured rates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Expected {
+    /// Seconds of a step at measured rates.
+    pub step_s: f64,
+    /// The mean relative error of such times, as `mean_error` of the metrics.
+    pub mean_error: f64,
+    /// Seconds of a step of the same plan at peak rates.
+    pub at_peak_s: f64,
+}
+
 /// Figures of the tokens of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tokens {
@@ -83,24 +94,29 @@ impl Planned {
         let is_measured = program.hardware.rates == Rates::Measured;
         Metrics {
             step_s,
-            at_peak_s: is_measured.then(|| self.step_at(Rates::Peak)),
+            at_peak_s: (is_measured && !self.is_small).then(|| self.step_at(Rates::Peak)),
             mean_error: is_measured.then(|| group(program).accuracy().unseen_mean),
             bound_by: self.bound_by(),
             model_flops: model.flops,
             mfu: share(model.seconds / chips),
             hfu: share(executed_s(&self.plan, &self.report)),
-            tokens: Some(serving::tokens(program))
-                .filter(|&count| count > 0.0 && step_s > 0.0)
-                .map(|count| Tokens {
-                    count,
-                    per_s: count / step_s,
-                    per_s_and_chip: count / step_s / chips,
-                    price_of_million: program
-                        .hardware
-                        .price
-                        .map(|price| price * chips * step_s / 3600.0 / count * 1e6),
-                }),
+            tokens: self.tokens(),
         }
+    }
+
+    fn tokens(&self) -> Option<Tokens> {
+        let program = &self.plan.program;
+        let (chips, step_s) = (program.mesh.devices() as f64, self.report.schedule.makespan_s);
+        let count = Some(serving::tokens(program)).filter(|&of| of > 0.0 && step_s > 0.0)?;
+        let price_of_million =
+            program.hardware.price.map(|price| price * chips * step_s / 3600.0 / count * 1e6);
+        let per_s = count / step_s;
+        Some(Tokens { count, per_s, per_s_and_chip: per_s / chips, price_of_million })
+    }
+
+    /// The price of a million tokens, where a chip-hour has one.
+    pub(crate) fn price_of_million(&self) -> Option<f64> {
+        self.tokens()?.price_of_million
     }
 
     /// What the plan waits for.
@@ -147,14 +163,24 @@ impl Planned {
     }
 
     /// The expected time beside that at peak rates, where anything was measured on the chip.
-    pub(crate) fn expected_line(&self) -> Option<String> {
+    pub fn expected(&self) -> Option<Expected> {
         let program = &self.plan.program;
-        (!program.hardware.measured.is_empty()).then(|| {
+        let is_known = !program.hardware.measured.is_empty() && !self.is_small;
+        is_known.then(|| Expected {
+            step_s: self.step_at(Rates::Measured),
+            mean_error: group(program).accuracy().unseen_mean,
+            at_peak_s: self.step_at(Rates::Peak),
+        })
+    }
+
+    /// The same in a line.
+    pub(crate) fn expected_line(&self) -> Option<String> {
+        self.expected().map(|expected| {
             format!(
                 "expected {} ± {:.0}% at measured rates, {} at peak rates",
-                units::seconds(self.step_at(Rates::Measured)),
-                100.0 * group(program).accuracy().unseen_mean,
-                units::seconds(self.step_at(Rates::Peak))
+                units::seconds(expected.step_s),
+                100.0 * expected.mean_error,
+                units::seconds(expected.at_peak_s)
             )
         })
     }
@@ -292,8 +318,13 @@ impl Tokens {
     }
 }
 
+/// The head of the column of [`price`]s in tables.
+pub(crate) const PRICE_HEAD: &str = "per Mtok";
+/// What it says.
+pub(crate) const PRICE_LEGEND: &str = "per Mtok: the price of a million tokens";
+
 /// A price with two digits, below one with four.
-fn price(of_million: f64) -> String {
+pub(crate) fn price(of_million: f64) -> String {
     let digits = if of_million < 1.0 { 4 } else { 2 };
     format!("{of_million:.digits$}")
 }

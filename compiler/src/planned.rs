@@ -9,7 +9,7 @@ pub mod link_breakdown;
 pub mod parallelism;
 pub(crate) mod stage_tasks;
 pub(crate) mod step_name;
-mod summary;
+pub(crate) mod summary;
 
 use indexmap::IndexSet;
 use shardwise_ir::print;
@@ -81,6 +81,8 @@ pub struct Planned {
     pub(crate) notes: Vec<String>,
     pub(crate) origin: Origin,
     pub(crate) carried_claim: Option<String>,
+    /// Whether the plan has other sizes than its costs, and cannot be priced again.
+    pub(crate) is_small: bool,
 }
 
 impl Planned {
@@ -92,6 +94,7 @@ impl Planned {
         let mut small = self.clone();
         small.plan = ExpandedPlan::from(simulate::small(&self.plan, most));
         small.report.schedule.pipelines.clear();
+        small.is_small = true;
         small
     }
 

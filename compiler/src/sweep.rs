@@ -97,6 +97,9 @@ pub struct Outcome {
     pub resident_bytes: f64,
     /// Peak bytes of a device.
     pub peak_bytes: f64,
+    /// The price of a million tokens, where a chip-hour has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_of_million: Option<f64>,
 }
 
 /// Busy seconds of an axis' links.

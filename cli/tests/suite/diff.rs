@@ -95,3 +95,19 @@ fn what_cannot_be_read_is_wrong_usage() {
 fn the_page_shows_what_the_command_writes() {
     assert_eq!(crate::common::run_page("compiler/docs/diff.md", &crate::common::root()), 4);
 }
+
+#[test]
+fn plans_at_different_rates_are_compared_as_such() {
+    let program = "hardware h100\nmesh X=4\ndim B=512, D=1024\ninput x[B_X, D]\noutput x[B, D]\n";
+    let folder = std::env::temp_dir().join("shardwise-diff-rates");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let (peak, measured) = (path("peak.shard"), path("measured.shard"));
+    std::fs::write(&peak, program).expect("a file");
+    let at_measured = program.replace("h100", "h100, rates=measured");
+    std::fs::write(&measured, at_measured).expect("a file");
+    let printed = text(&run(&["diff", &peak, &measured], "").stdout);
+    assert!(printed.contains("rates: peak -> measured"), "{printed}");
+    let same = text(&run(&["diff", &peak, &peak], "").stdout);
+    assert!(!same.contains("rates:"), "{same}");
+}

@@ -76,3 +76,23 @@ fn the_page_shows_what_the_command_writes() {
         assert_eq!(shell(&root(), command).trim_end(), shown.trim_end(), "{command}");
     }
 }
+
+#[test]
+fn chips_without_measurements_are_reported_once_and_tokens_have_a_price() {
+    let layer = "hardware h100\nmesh X=4\ndim B=512, D=1024, F=4096\ninput x[B_X, D]\n\
+        param w[D, F]\noutput y[B_X, F] = x *D w\n";
+    let arguments = ["sweep", "-", "--hardware", "h100,mi355x", "--dim", "B=512|1024"];
+    let measured = [&arguments[..], &["--rates", "measured", "--price", "2.5"]].concat();
+    let output = run(&measured, layer);
+    let (printed, warned) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(warned.matches("SW411").count(), 2, "a warning and its page: {warned}");
+    assert!(warned.contains("`mi355x` has no measured rates"), "{warned}");
+    assert!(
+        printed.contains("per Mtok") && printed.contains("the price of a million"),
+        "{printed}"
+    );
+    let json = text(&run(&[&measured[..], &["--format", "json"]].concat(), layer).stdout);
+    assert_eq!(json.matches("price_of_million").count(), 4, "{json}");
+    let plain = run(&arguments, layer);
+    assert!(plain.stderr.is_empty() && !text(&plain.stdout).contains("Mtok"));
+}

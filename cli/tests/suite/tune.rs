@@ -100,3 +100,17 @@ fn ctrl_c_prints_the_best_so_far() {
     let is_answer = printed.contains("when it was stopped") || printed.contains("the search ended");
     assert!(is_answer || !sent.success() || printed.contains("nothing in this space"), "{printed}");
 }
+
+#[test]
+fn chips_without_measurements_are_reported_and_tokens_have_a_price() {
+    let arguments = ["tune", "-", "--chips", "4", "--hardware", "mi355x"];
+    let output = run(&[&arguments[..], &["--rates", "measured", "--price", "2"]].concat(), MLP);
+    let (printed, warned) = (text(&output.stdout), text(&output.stderr));
+    assert!(warned.contains("SW411") && warned.contains("`mi355x`"), "{warned}");
+    assert!(
+        printed.contains("per Mtok") && printed.contains("the price of a million"),
+        "{printed}"
+    );
+    let plain = run(&arguments, MLP);
+    assert!(plain.stderr.is_empty() && !text(&plain.stdout).contains("Mtok"));
+}

@@ -18,7 +18,7 @@ use shardwise_ir::sharding::{AxisRef, Reduction};
 use shardwise_passes::report::{Report, StepCost};
 
 use crate::Planned;
-use crate::metrics::Metrics;
+use crate::metrics::{Expected, Metrics};
 use crate::planned::link_breakdown::{self, Nodes};
 use crate::planned::parallelism::AxisRoles;
 use shardwise_ir::print;
@@ -43,6 +43,9 @@ pub struct PlanJson {
     pub objective: String,
     /// The hardware's name.
     pub hardware: String,
+    /// The rates that all times are at, `peak` or `measured`; empty in plans of earlier versions.
+    #[serde(default)]
+    pub rates: String,
     /// The axes in order.
     pub mesh: Vec<AxisJson>,
     /// As what each axis of more than one device acts; absent for programs without weights, and in
@@ -56,6 +59,10 @@ pub struct PlanJson {
     /// Time, rates and utilisation of a step; absent in plans of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub metrics: Option<Metrics>,
+    /// The time of a step that is expected, with its error; absent where nothing was measured on
+    /// the chip, and in plans of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub expected: Option<Expected>,
     /// What was regrouped, equal but for rounding, and what was computed once: lines for people,
     /// as in the printed plan; absent where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -259,6 +266,7 @@ pub fn plan(planned: &Planned) -> PlanJson {
         strategy: planned.strategy_name().to_owned(),
         objective: planned.objective.name().to_owned(),
         hardware: program.hardware.name.clone(),
+        rates: program.hardware.rates.name().to_owned(),
         mesh: mesh(planned),
         parallelism: planned.parallelism(),
         optimality: OptimalityJson {
@@ -268,6 +276,7 @@ pub fn plan(planned: &Planned) -> PlanJson {
         },
         cost: cost(report),
         metrics: Some(planned.metrics()),
+        expected: planned.expected(),
         notes: planned.notes.clone(),
         textbook: TextbookJson {
             serial_s: planned.textbook.serial_s,

@@ -13,6 +13,7 @@ use shardwise_passes::report::{Report, StepCost};
 use crate::Planned;
 use crate::display::units;
 use crate::lint::{self, Finding, Lines, Settings};
+use crate::planned::summary::held_kinds;
 use crate::use_def::moves_data;
 
 /// The most collectives with a line of their own.
@@ -72,7 +73,20 @@ fn totals(planned: &Planned) -> String {
         let share = 100.0 * planned.report.memory.peak_bytes / capacity;
         let _ = writeln!(out, "\nPeak memory is {share:.1}% of {}.", units::bytes(capacity));
     }
-    out
+    out + &remarks(planned)
+}
+
+/// The expected time, utilisation, and what is held at the peak, where the text of a plan has them.
+fn remarks(planned: &Planned) -> String {
+    let held = held_kinds(&planned.report).join(", ");
+    let held = Some(held).filter(|kinds| !kinds.is_empty());
+    let lines = [
+        planned.expected_line(),
+        planned.metrics_line(),
+        held.map(|kinds| format!("held at the peak: {kinds}")),
+    ];
+    let lines: Vec<String> = lines.into_iter().flatten().collect();
+    if lines.is_empty() { String::new() } else { format!("\n* {}\n", lines.join("\n* ")) }
 }
 
 /// The collectives with the most time first; equal lines in one row.

@@ -6,6 +6,7 @@ use shardwise_ir::functions::HostTransfer;
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, OpKind, Program};
+use shardwise_passes::held::HeldKind;
 use shardwise_passes::pipeline_stages::Staged;
 use shardwise_passes::report::{Report, StepCost};
 use shardwise_passes::stage_report::{self, StageReport};
@@ -199,11 +200,16 @@ fn memory_line(planned: &Planned) -> String {
     )
 }
 
-/// What is held at the peak, by kind, in lines of at most 78 columns.
+/// What is held at the peak, by kind, largest first.
+pub(crate) fn held_kinds(report: &Report) -> Vec<String> {
+    let kind =
+        |&(kind, bytes): &(HeldKind, f64)| format!("{} {}", kind.name(), units::bytes(bytes));
+    report.held.iter().map(kind).collect()
+}
+
+/// The same in lines of at most 78 columns.
 fn held_lines(report: &Report) -> Vec<String> {
-    let kinds =
-        report.held.iter().map(|&(kind, bytes)| format!("{} {}", kind.name(), units::bytes(bytes)));
-    let kinds: Vec<String> = kinds.collect();
+    let kinds = held_kinds(report);
     let (first, rest) = kinds.split_at(kinds.len().min(3));
     let line = |start: &str, kinds: &[String]| format!("{start}{}", kinds.join(", "));
     let lines = [("held there: ", first), ("            ", rest)];

@@ -31,7 +31,9 @@ pub(super) fn csv(swept: &Swept) -> String {
     head.extend(["strategy", "status", "wins", "bound_by"].map(str::to_owned));
     head.extend(price_columns(""));
     head.extend(price_columns("textbook_"));
-    head.extend(["resident_bytes", "peak_bytes", "infeasible"].map(str::to_owned));
+    head.extend(
+        ["resident_bytes", "peak_bytes", "price_of_million", "infeasible"].map(str::to_owned),
+    );
     let columns = head.len();
     let rows = swept.points.iter().map(|point| row(swept, point, columns));
     display::csv(std::iter::once(head).chain(rows))
@@ -46,6 +48,7 @@ fn row(swept: &Swept, point: &Point, columns: usize) -> Vec<String> {
         cells.extend(price_cells(&plan.cost));
         cells.extend(price_cells(&plan.textbook));
         cells.extend([plan.resident_bytes.to_string(), plan.peak_bytes.to_string()]);
+        cells.extend(plan.price_of_million.map(|price| price.to_string()));
     }
     cells.resize(columns - 1, String::new());
     cells.push(plain(point.infeasible.as_deref().unwrap_or_default()));

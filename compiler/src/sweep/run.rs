@@ -213,6 +213,7 @@ fn outcome(planned: &Planned) -> Outcome {
             .collect(),
         resident_bytes: report.memory.resident_bytes,
         peak_bytes: report.memory.peak_bytes,
+        price_of_million: planned.price_of_million(),
     }
 }
 

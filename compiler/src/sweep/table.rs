@@ -8,6 +8,7 @@ use super::{Outcome, Point, Swept};
 use crate::display::table::Column::{Left, Right};
 use crate::display::units::counted;
 use crate::display::{table, units};
+use crate::metrics;
 
 /// The width of a line.
 const WIDTH: usize = 100;
@@ -86,25 +87,47 @@ fn line(
     swept: &Swept,
     widths: &[usize],
     (mark, cells): (&str, &[String]),
-    costs: [String; 6],
+    costs: Vec<String>,
 ) -> String {
     // Of textbook plans the textbook's time is not repeated; its column stays, empty.
     let textbook = if swept.strategy == "search" { 8 } else { 0 };
-    let columns = [Right(8), Right(8), Right(8), Right(textbook), Right(8), Left(0)];
+    let mut columns = vec![Right(8), Right(8), Right(8), Right(textbook), Right(8), Left(0)];
+    if is_priced(swept) {
+        columns.insert(PRICE_AT, Right(8));
+    }
     format!("{} {}", coordinates_line(widths, mark, cells), table::row(&columns, &costs))
 }
 
-fn costs_head(swept: &Swept) -> [String; 6] {
-    let textbook = if swept.strategy == "search" { "textbook" } else { "" };
-    ["compute", "links", "serial", textbook, "memory", "bound by"].map(str::to_owned)
+/// The place of the price of tokens, where a chip-hour has one.
+const PRICE_AT: usize = 5;
+
+/// Whether the points have a price.
+fn is_priced(swept: &Swept) -> bool {
+    let mut plans = swept.points.iter().filter_map(|point| point.plan.as_ref());
+    plans.any(|plan| plan.price_of_million.is_some())
 }
 
-fn costs(swept: &Swept, plan: &Outcome) -> [String; 6] {
+fn costs_head(swept: &Swept) -> Vec<String> {
+    let textbook = if swept.strategy == "search" { "textbook" } else { "" };
+    let mut heads = vec!["compute", "links", "serial", textbook, "memory", "bound by"];
+    if is_priced(swept) {
+        heads.insert(PRICE_AT, metrics::PRICE_HEAD);
+    }
+    heads.into_iter().map(str::to_owned).collect()
+}
+
+fn costs(swept: &Swept, plan: &Outcome) -> Vec<String> {
     let [compute, links, serial, textbook] =
         [plan.cost.compute_s, plan.cost.links_s, plan.cost.serial_s, plan.textbook.serial_s]
             .map(units::seconds);
     let textbook = if swept.strategy == "search" { textbook } else { String::new() };
-    [compute, links, serial, textbook, units::bytes(plan.peak_bytes), plan.bound_by.clone()]
+    let memory = units::bytes(plan.peak_bytes);
+    let mut cells = vec![compute, links, serial, textbook, memory, plan.bound_by.clone()];
+    if is_priced(swept) {
+        let price = plan.price_of_million.map_or_else(String::new, metrics::price);
+        cells.insert(PRICE_AT, price);
+    }
+    cells
 }
 
 fn fit(line: String) -> String {
@@ -126,9 +149,11 @@ fn legend(swept: &Swept) -> String {
     let infeasible = swept.points.iter().filter(|point| point.plan.is_none()).count();
     let feasible =
         if infeasible > 0 { format!(", {infeasible} of them infeasible") } else { String::new() };
+    let price = is_priced(swept).then_some(metrics::PRICE_LEGEND);
+    let price = price.map_or_else(String::new, |legend| format!("{legend}\n"));
     format!(
         "* least time if all communication overlaps: the larger of compute and the busiest links, \
-            then serial\n{}{feasible}; {} planned ({})",
+            then serial\n{price}{}{feasible}; {} planned ({})",
         counted(swept.points.len() as u64, "point"),
         counted(swept.planned as u64, "program"),
         swept.strategy

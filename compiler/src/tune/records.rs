@@ -23,6 +23,7 @@ pub(super) fn csv(tuned: &Tuned) -> String {
         "mfu",
         "peak_bytes",
         "bound_by",
+        "price_of_million",
     ]);
     let head: Vec<String> = head.map(str::to_owned).collect();
     let rows = tuned.strategies.iter().enumerate().map(|(i, strategy)| row(i + 1, strategy));
@@ -53,6 +54,7 @@ fn row(rank: usize, strategy: &Strategy) -> Vec<String> {
     ];
     cells.extend(numbers.iter().map(f64::to_string));
     cells.push(strategy.bound_by.clone());
+    cells.push(strategy.price_of_million.map_or_else(String::new, |price| price.to_string()));
     cells
 }
 

@@ -9,6 +9,7 @@ use super::{Strategy, Tuned};
 use crate::display::table::{self, Column};
 use crate::display::units;
 use crate::display::units::counted;
+use crate::metrics;
 
 /// The heads of the columns.
 const HEADS: [&str; 10] =
@@ -31,7 +32,8 @@ pub(super) fn markdown(tuned: &Tuned) -> String {
 /// A line for the heads and each row; columns with these heads are text, the others numbers.
 pub(super) fn lines(heads: &[&str], rows: &[Vec<String>], texts: &[&str]) -> String {
     let width = |column: usize| {
-        rows.iter().map(|row| row[column].width()).fold(heads[column].width(), usize::max)
+        let widths = rows.iter().map(|row| row.as_ref()[column].width());
+        widths.fold(heads[column].width(), usize::max)
     };
     let columns: Vec<Column> = heads
         .iter()
@@ -65,7 +67,15 @@ fn heads(tuned: &Tuned) -> Vec<&'static str> {
     if tuned.compares_dtypes() {
         heads.insert(DTYPES.1, DTYPES.0);
     }
+    if is_priced(tuned) {
+        heads.insert(heads.len() - 1, metrics::PRICE_HEAD);
+    }
     heads
+}
+
+/// Whether the strategies have a price: where a chip-hour has one.
+fn is_priced(tuned: &Tuned) -> bool {
+    tuned.strategies.iter().any(|strategy| strategy.price_of_million.is_some())
 }
 
 fn rows(tuned: &Tuned) -> Vec<Vec<String>> {
@@ -74,6 +84,10 @@ fn rows(tuned: &Tuned) -> Vec<Vec<String>> {
         if tuned.compares_dtypes() {
             cells[1] = strategy.roles_in_words();
             cells.insert(DTYPES.1, strategy.dtypes.to_owned());
+        }
+        if is_priced(tuned) {
+            let price = strategy.price_of_million.map_or_else(String::new, metrics::price);
+            cells.insert(cells.len() - 1, price);
         }
         cells
     };
@@ -103,6 +117,7 @@ pub(super) fn remarks(tuned: &Tuned) -> String {
     out.extend(shorter_step(tuned).map(|line| line + "\n"));
     out.extend(tuned.against.iter().map(|other| other.in_words(tuned) + "\n"));
     out.extend(front(tuned).map(|line| line + "\n"));
+    out.extend(is_priced(tuned).then(|| format!("{}\n", metrics::PRICE_LEGEND)));
     out.extend(tuned.what_if.iter().map(|of| of.in_words(tuned) + "\n"));
     out
 }

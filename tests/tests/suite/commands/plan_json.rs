@@ -1,8 +1,8 @@
 //! Plans as JSON and as text between versions: the schema, older documents, and that a document
 //! says what is needed to run a plan.
 
-use shardwise::Options;
 use shardwise::json::{self, NodeJson, Operation, PlanJson};
+use shardwise::{Options, Rates};
 use shardwise_tests::{files, read, statements};
 
 fn planned(source: &str) -> PlanJson {
@@ -97,4 +97,29 @@ fn blocks_are_a_tree_and_say_what_they_pass_on() {
     assert_eq!((plan.blocks[0].count, plan.blocks[1].reverses), (40, Some(0)));
     assert_eq!(plan.blocks[0].yields[0].to, "x.in");
     assert_eq!(plan.blocks[0].yields[0].tensor.value, "x.1");
+}
+
+#[test]
+fn rates_and_the_expected_time_are_written() {
+    let source = "hardware h100\nmesh X=8\ndim N=1048576\ninput A[N_X]\noutput A[N]\n";
+    let at = |rates: Rates| {
+        let options = Options { rates: Some(rates), ..Options::default() };
+        let planned = shardwise::plan("rates", source, &options).unwrap_or_else(|e| panic!("{e}"));
+        (planned.json(), planned.cost())
+    };
+    let (peak, cost) = at(Rates::Peak);
+    let (measured, _) = at(Rates::Measured);
+    assert_eq!(
+        (peak.rates.as_str(), measured.rates.as_str(), cost.rates),
+        ("peak", "measured", "peak")
+    );
+    let (at_peak, expected) =
+        (peak.expected.expect("measured"), measured.expected.expect("measured"));
+    assert!((expected.step_s - measured.cost.scheduled_s).abs() < 1e-12);
+    assert!((at_peak.at_peak_s - peak.cost.scheduled_s).abs() < 1e-12);
+    assert!(expected.mean_error > 0.0 && cost.expected == Some(at_peak));
+    let bare = source.replace("h100", "mi355x");
+    let bare =
+        shardwise::plan("bare", &bare, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+    assert!(bare.json().expected.is_none());
 }
