@@ -329,10 +329,11 @@ pub struct Backward {
 }
 
 impl Backward {
-    /// The dtype of the gradient of a value.
+    /// The dtype of the gradient of a value: its own, but at least 16 bits.
     pub fn dtype_of(&self, value: &Value) -> DType {
         let of_param = self.gradients.filter(|_| value.role == Some(Role::Param));
-        of_param.unwrap_or(value.dtype)
+        let own = if value.dtype.is_narrow_float() { DType::Bf16 } else { value.dtype };
+        of_param.unwrap_or(own)
     }
 }
 

@@ -61,6 +61,11 @@ impl DType {
         matches!(self, Self::F32 | Self::Bf16 | Self::F16 | Self::Fp8 | Self::Fp4)
     }
 
+    /// Whether it is a float of so few bits that sums need more.
+    pub fn is_narrow_float(self) -> bool {
+        matches!(self, Self::Fp8 | Self::Fp4)
+    }
+
     /// The dtype spelled `name`, also in the book's spellings `fp32` and `fp16`.
     pub fn from_name(name: &str) -> Option<Self> {
         let name = match name {

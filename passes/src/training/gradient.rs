@@ -39,6 +39,7 @@ mod again;
 mod blocks;
 mod emit;
 mod fault;
+mod narrow;
 mod offload;
 mod rules;
 
@@ -233,7 +234,8 @@ impl Classes {
         flow: &Flow,
     ) {
         let (a, b) = (&program.values[operand], &program.values[result]);
-        let alike = directive.dtype_of(a) == directive.dtype_of(b)
+        let dtype = |of: ValueId| narrow::gradient_dtype(program, directive, of);
+        let alike = dtype(operand) == dtype(result)
             && a.repeat == b.repeat
             && a.dims.len() == b.dims.len()
             && a.dims.iter().all(|dim| b.dims.contains(dim));
@@ -329,6 +331,7 @@ fn derive(program: Analyzed, directive: &Backward, flow: &Flow, classes: &Classe
         let given = gradients.so_far[classes.owner(op.result).index()];
         match (&flow.paths[id.index()][*position], given, classes.owner[operand.index()]) {
             (Path::Through(term), Some(given), None) => {
+                let given = narrow::cotangent(&mut emitter, op, given, &mut known.1);
                 gradients.contribute(&mut emitter, operand, (term, given), &mut known.1);
             }
             (Path::Carried, Some(given), _) => gradients.carry(&mut emitter, op, given),

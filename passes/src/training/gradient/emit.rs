@@ -22,6 +22,7 @@ use shardwise_ir::sharding::Pin;
 use shardwise_ir::{Span, renumber, sparse};
 
 use super::again;
+use super::narrow::gradient_dtype;
 use super::rules::GradientTerm;
 
 /// The role of a statement's result.
@@ -186,6 +187,15 @@ impl Emitter {
         self.summed(kind, operands, &wanted, into)
     }
 
+    /// Adds a cast of `value`, as a part of the gradient of `of`.
+    pub(super) fn cast(&mut self, value: ValueId, dtype: DType, of: ValueId) -> ValueId {
+        let cast = self.statement(copy(), vec![value], Into::Part(of));
+        let value = &mut self.program.values[cast];
+        value.dtype = dtype;
+        value.dtype_written = true;
+        cast
+    }
+
     fn dtype(&self, value: ValueId) -> DType {
         self.program.values[value].dtype
     }
@@ -347,9 +357,14 @@ impl Emitter {
         }
         let name = format!("{base}.{number}");
         self.taken.insert(name.clone());
-        let span = self.span;
-        let repeat = self.block();
-        self.program.values.push(Value { repeat, ..Value::result(name, dims, dtype, span) })
+        let wide = if dtype.is_narrow_float() {
+            gradient_dtype(&self.program, &self.directive, of)
+        } else {
+            dtype
+        };
+        let value = Value::result(name, dims, wide, self.span);
+        let (repeat, dtype_written) = (self.block(), wide != dtype);
+        self.program.values.push(Value { repeat, dtype_written, ..value })
     }
 
     /// The gradient of `of`, the result of a statement with dimensions `dims` and dtype `inferred`.
@@ -358,7 +373,7 @@ impl Emitter {
         let declared = named.is_some_and(|gradient| self.declared.contains(&gradient));
         let value = &self.program.values[of];
         let (name, wanted) = (gradient_name(&value.name), value.dims.clone());
-        let dtype = self.directive.dtype_of(value);
+        let dtype = gradient_dtype(&self.program, &self.directive, of);
         let ordered = dims == wanted;
         let sharding = self.shardings[of.index()].clone();
         let open = || Pin::open(wanted.len());

@@ -1,8 +1,9 @@
 //! Training: forward programs and `backward`, against the founding texts' plans, gathers that are
 //! made again included.
 
-use shardwise::verify::{Setup, verify};
+use shardwise::verify::{Setup, Sizes, verify};
 use shardwise::{Options, Pass, Strategy};
+use shardwise_tests::properties::checked_plans;
 use shardwise_tests::{files, read, statements};
 
 fn textbook() -> Options {
@@ -138,4 +139,46 @@ fn partial_gradients_are_added_before_they_are_reduced() {
         plan.contains("dgelu(y.1[B, F], dy[B, F] {U_Y})"),
         "a partial gradient passes through a derivative:\n{plan}"
     );
+}
+
+/// A layer of products in fp8 with wider accumulation, and what follows `backward`.
+fn in_fp8(more: &str) -> String {
+    format!(
+        "hardware h100\nmesh X=1\ndim B=16384, D=4096, F=8192\ninput x[B, D], dh[B, F]\n\
+         param w[D, F]\na: fp8[B, D] = x\nw8: fp8[D, F] = w\nh: f32[B, F] = a *D w8\n\
+         backward from h given dh{more}\noutput dx[B, D]\n"
+    )
+}
+
+#[test]
+fn gradients_of_products_in_fp8_are_products_in_fp8_of_wider_results() {
+    let planned = |source: &str| {
+        shardwise::plan("fp8", source, &Options::default()).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let plan = planned(&in_fp8(""));
+    let text = plan.to_string();
+    for statement in [
+        "dh.1: fp8[B, F] = copy(dh[B, F])",
+        "dw: bf16[D, F] = a[B, D] *B dh.1[B, F]",
+        "dx: bf16[B, D] = dh.1[B, F] *F w8[D, F]",
+    ] {
+        assert!(text.contains(statement), "{statement}\n{text}");
+    }
+    assert!(planned(&in_fp8(", gradients=f32")).to_string().contains("dw: f32[D, F] = a[B, D]"));
+    let products: Vec<f64> =
+        plan.json().steps.iter().filter(|step| step.flops > 1e12).map(|step| step.time_s).collect();
+    assert!(products.len() == 3 && products.iter().all(|&s| s <= products[0] * 1.01), "{text}");
+    let in_bf16 = in_fp8("").replace("fp8", "bf16").replace("f32", "bf16");
+    let wide_s = planned(&in_bf16).report.serial_s;
+    assert!(plan.report.serial_s < 0.75 * wide_s, "{} {wide_s}", plan.report.serial_s);
+    // A gradient that several uses add up is no fp8 either, and the plan of it is a program.
+    let twice = "hardware h100\nmesh X=2\ndim B=1024, D=512, F=512\ninput x[B_X, D], dy[B_X, F]\n\
+        param w1[D, F], w2[D, F]\na: fp8[B, D] = x\nv1: fp8[D, F] = w1\nv2: fp8[D, F] = w2\n\
+        u: bf16[B, F] = a *D v1\nv: bf16[B, F] = a *D v2\ny = u * v\n\
+        backward from y given dy\noutput dx[B, D]\n";
+    let plan = planned(twice).to_string();
+    let is_gradient = |line: &&str| line.starts_with("dx") || line.starts_with("dw");
+    assert!(plan.lines().filter(is_gradient).all(|line| !line.contains(": fp8")), "{plan}");
+    assert_eq!(statements(&planned(&plan).to_string()), statements(&plan));
+    checked_plans("fp8", twice, Sizes::Scaled);
 }

@@ -16,7 +16,7 @@ fn the_programs_on_the_page_are_right() {
     let page = read(PAGE);
     let blocks = page.split("```shard\n").skip(1).filter_map(|rest| rest.split("```").next());
     let count = blocks.inspect(|block| drop(checked_plans("page", block, Sizes::Scaled))).count();
-    assert_eq!(count, 4);
+    assert_eq!(count, 5);
 }
 
 /// The first rows of the table below a heading, without its head.
