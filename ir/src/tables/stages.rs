@@ -9,6 +9,13 @@
 //! ends, because the head and the embedding are there, and because the first stage keeps the
 //! activations of the most microbatches. 126 layers on 16 stages are 7, fourteen times 8, and 7, as
 //! in the training of `LLaMA` 3 405B.
+//!
+//! In a V, and where microbatches enter at both ends, both ends are on one stage, which would lack
+//! two layers before others lack one. There the later half of the positions gets one layer less
+//! first, from the end on, then the earlier half, from the beginning on: each stage has one
+//! position of either half, so that no two stages differ by more than one layer. 18 layers on 4
+//! stages are 2, 2, 3, 3, and on the way back 2 each. (Which stages have one layer less is a
+//! choice: the first ones, where the embedding and the head are.)
 
 /// The schedule of a pipeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -260,14 +267,21 @@ impl Stages {
         (everywhere / (self.held.len() as u64).max(1)).max(1)
     }
 
-    /// So many layers spread over the positions: equally many, or one less at both ends.
+    /// So many layers spread over the positions: equally many, or one less at both ends; where a
+    /// stage has both ends, one less on as many stages as possible.
     pub fn spread(schedule: Schedule, stages: u64, chunks: u64, count: u64) -> Self {
         let positions = stages * chunks;
         let most = count.div_ceil(positions);
         let fewer = positions * most - count;
+        let has_both_ends = schedule.is_v() || schedule.is_bidirectional();
         let from_ends = |position: u64| {
             let (before, after) = (position, positions - 1 - position);
-            if after <= before { 2 * after } else { 2 * before + 1 }
+            match (has_both_ends, after <= before) {
+                (true, true) => after,
+                (true, false) => positions.div_ceil(2) + before,
+                (false, true) => 2 * after,
+                (false, false) => 2 * before + 1,
+            }
         };
         let layers = (0..positions).map(|position| most - u64::from(from_ends(position) < fewer));
         Self::new(schedule, stages, layers.collect())

@@ -422,6 +422,25 @@ fn layers_are_spread_over_stages_with_fewer_at_the_ends() {
     });
 }
 
+#[test]
+fn stages_that_have_both_ends_differ_by_at_most_one_layer() {
+    let both_ends = [Schedule::ZeroBubbleV, Schedule::DualPipeV, Schedule::DualPipe];
+    let v = |stages, count| Stages::spread(Schedule::ZeroBubbleV, stages, 2, count);
+    assert_eq!(v(4, 18).layers(), [2, 2, 3, 3, 2, 2, 2, 2]);
+    assert_eq!(v(4, 18).held(), [4, 4, 5, 5]);
+    for_all(CASES, &(0_usize..3, 1_u64..9, 0_u64..40), |(schedule, half, more)| {
+        let schedule = both_ends[schedule];
+        let (stages, chunks) = (2 * half, schedule.fixed_chunks().unwrap_or(1));
+        let count = stages * chunks + more;
+        let all = Stages::spread(schedule, stages, chunks, count);
+        prop_assert_eq!(all.layers().iter().sum::<u64>(), count);
+        prop_assert!(all.is_spread() && !all.layers().contains(&0));
+        let (few, most) = (all.held().iter().min(), all.held().iter().max());
+        prop_assert!(most.zip(few).is_some_and(|(most, few)| most - few <= 1), "{all:?}");
+        Ok(())
+    });
+}
+
 /// What `overlap` counts of the bubble of a pipeline is in its simulated schedule: the bound of all
 /// schedules is one.
 #[test]
