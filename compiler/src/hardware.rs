@@ -19,6 +19,7 @@ use shardwise_ir::{Diag, Span, suggest};
 use toml::{Spanned, Value};
 
 use crate::diagnostics::Findings;
+use crate::display::units;
 
 use numbers::{Number, Scale};
 
@@ -144,6 +145,7 @@ impl Reader {
         for (key, value) in table {
             self.key(hardware, key, value);
         }
+        self.context(hardware, table);
         let given = get("bf16").or_else(|| get("fp8"));
         if given.is_none() && hardware.bf16_flops.is_none() && hardware.fp8_flops.is_none() {
             let message = format!("`{}` has no rate of arithmetic", name.get_ref());
@@ -160,6 +162,30 @@ impl Reader {
             );
         }
         self.known.extend(chip);
+    }
+
+    /// Reports a driver that takes all of the memory, at the later of the two lines.
+    fn context(&mut self, hardware: &mut Hardware, table: &Table) {
+        let sizes = hardware.measured.context_bytes.zip(hardware.hbm_bytes);
+        let Some((context, memory)) = sizes.filter(|(context, memory)| context >= memory) else {
+            return;
+        };
+        let lines =
+            table.iter().filter(|(key, _)| ["context", "memory"].contains(&key.get_ref().as_str()));
+        let Some(span) = lines.map(|(_, value)| value.span()).max_by_key(|span| span.start) else {
+            return;
+        };
+        let message = format!(
+            "the driver takes {} of a memory of {}",
+            units::bytes(context),
+            units::bytes(memory)
+        );
+        self.wrong(
+            message,
+            span,
+            "`context` is what `memory` has less for programs, such as 1.5e9",
+        );
+        hardware.measured.context_bytes = None;
     }
 
     /// The chip that another one starts from: one above it in the file, or a preset.
@@ -279,12 +305,16 @@ impl Reader {
         };
         let wanted = format!("give {what}, such as {}", scale.example());
         let Some(number) = number.filter(|&number| scale.accepts(number)) else {
-            self.wrong("this is not a number above zero".to_owned(), value.span(), wanted);
+            let message = if scale.accepts(0.0) {
+                "this is not zero or a number above it"
+            } else {
+                "this is not a number above zero"
+            };
+            self.wrong(message.to_owned(), value.span(), wanted);
             return None;
         };
-        if !scale.plausible().contains(&number) {
-            let (message, limit) = scale.implausible();
-            self.wrong(message.to_owned(), value.span(), format!("{limit}: {wanted}"));
+        if !scale.has_unit(number) {
+            self.wrong(scale.implausible(number), value.span(), wanted);
             return None;
         }
         Some(number)
@@ -295,7 +325,7 @@ impl Reader {
             let size = |size: &Value| {
                 size.as_integer().and_then(|size| u64::try_from(size).ok()).filter(|&size| size > 0)
             };
-            sizes.iter().map(size).collect::<Option<Vec<u64>>>()
+            sizes.iter().map(size).collect::<Option<Vec<u64>>>().filter(|sizes| !sizes.is_empty())
         });
         let product = sizes
             .as_ref()
@@ -303,7 +333,15 @@ impl Reader {
         if product.is_none() {
             let help = "give the edges of a pod (`pod = [16, 16]`), or the chips of a switched \
                 domain (`pod = [8]`)";
-            self.wrong("these are not sizes".to_owned(), value.span(), help);
+            let is_empty = value.get_ref().as_array().is_some_and(Vec::is_empty);
+            let message =
+                if is_empty { "a pod has at least one edge" } else { "these are not sizes" };
+            let help = if is_empty {
+                format!("leave `pod` out where it has no end, or {help}")
+            } else {
+                help.to_owned()
+            };
+            self.wrong(message.to_owned(), value.span(), help);
         }
         sizes.filter(|_| product.is_some())
     }

@@ -15,8 +15,7 @@ pub use backward::{Backward, Keeps, Phase, Until, Weights};
 pub use roles::Role;
 pub use size::{SizeExpr, SizeFactor, SizePart, SizeTerm};
 
-/// A whole file: statements in order. Comments and blank lines are found again from the source by
-/// the formatter.
+/// A whole file: statements in order; the formatter finds comments and blank lines in the source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
     /// Statements in source order.
@@ -35,6 +34,8 @@ pub struct Lost {
     pub mesh: bool,
     /// Whether the hardware is.
     pub hardware: bool,
+    /// Whether what is differentiated is.
+    pub backward: bool,
 }
 
 /// One statement (`input A[I], B[J]` is one).

@@ -87,6 +87,11 @@ impl Faulty<'_> {
             ),
             _ => wanted(mark),
         };
+        if let Some((word, at)) = self.word_at(at).filter(|_| is_one_of_words(mark)) {
+            let message = format!("`{word}` does not say {what}");
+            return Diag::error(syntax::MISSING, message, at, "not one of the words for it")
+                .help(help);
+        }
         let at = self.widened(at);
         Diag::error(
             syntax::MISSING,
@@ -95,6 +100,13 @@ impl Faulty<'_> {
             format!("expected {what}"),
         )
         .help(help)
+    }
+
+    /// The word that stands at a mark.
+    fn word_at(&self, at: Span) -> Option<(&str, Span)> {
+        let rest = &self.text[at.start - self.span.start..];
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        (end > 0).then(|| (&rest[..end], Span::new(at.start, at.start + end)))
     }
 
     /// The place of a mark, which has no width: the character there, or the last of the statement.
@@ -238,6 +250,11 @@ fn detached_suffix(before: &str) -> Option<&str> {
     let name = dims.trim_start();
     let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == ',');
     (is_name && name.len() < dims.len()).then_some(name)
+}
+
+/// Whether one of a few words must stand at a mark.
+fn is_one_of_words(mark: Mark) -> bool {
+    matches!(mark, Mark::Until | Mark::Weights)
 }
 
 /// The beginning of a text.

@@ -233,7 +233,7 @@ impl<'a> Resolver<'a> {
             gradients_until: None,
             gathered_weights: None,
             optimizer: None,
-            without_gradients: false,
+            without_gradients: file.lost.backward,
             links: 0,
             statement_start: 0,
             parts: IndexMap::new(),

@@ -144,9 +144,10 @@ impl Columns<'_> {
     }
 
     fn number(&self, row: &StringRecord, name: &str, text: &str) -> Result<f64, Diag> {
-        let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-        number.ok_or_else(|| {
-            let message = format!("`{text}` in column `{name}` is no number");
+        let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+        number.filter(|number| *number >= 0.0).ok_or_else(|| {
+            let what = if number.is_some() { "is below zero" } else { "is no number" };
+            let message = format!("`{text}` in column `{name}` {what}");
             wrong(message, self.span(row), "write digits, such as `12.5` or `1.25e1`")
         })
     }

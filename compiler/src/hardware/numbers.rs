@@ -5,24 +5,40 @@ use std::ops::RangeInclusive;
 
 use shardwise_ir::hardware::Hardware;
 
-use Scale::{Bytes, Delay, Price, Rate, Share, Time};
+use Scale::{
+    Bandwidth, Context, Delay, Fewer, Flops, Link, Memory, Network, Part, Price, Share, Time,
+};
 
 /// A key whose value is a number: its name, its meaning, what it counts, and its field.
 pub(crate) type Number = (&'static str, &'static str, Scale, fn(&mut Hardware) -> &mut Option<f64>);
 
-/// What a number counts, and with that which values are plausible.
+/// What a number counts, and with that which values are plausible. The limits are so wide that no
+/// chip of the last or the next years is outside, and so narrow that a value in thousands of the
+/// unit, or in thousandths of it, is; hardware.md lists them.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Scale {
-    /// Bytes, or something a second: a value below the least is in another unit.
-    Rate(f64),
+    /// FLOP/s of a chip.
+    Flops,
+    /// Bytes of memory.
+    Memory,
+    /// Bytes that a driver takes.
+    Context,
+    /// Bytes a second, to the chip's own memory.
+    Bandwidth,
+    /// The same, over a link.
+    Link,
+    /// The same, over a network.
+    Network,
     /// A share of a peak.
     Share,
-    /// Seconds: a longer time than a tenth is in another unit.
+    /// A share that may be none.
+    Part,
+    /// Seconds of a hop.
     Time,
     /// Seconds that are added, and may be none.
     Delay,
-    /// A few bytes.
-    Bytes,
+    /// A few bytes, which may be none.
+    Fewer,
     /// Money: of a chip-hour in millions, it is another unit.
     Price,
 }
@@ -31,36 +47,69 @@ impl Scale {
     /// Values that are not in another unit.
     pub(crate) fn plausible(self) -> RangeInclusive<f64> {
         match self {
-            Rate(least) => least..=f64::MAX,
-            Share => 0.0..=1.0,
-            Time | Delay => 0.0..=0.1,
-            Bytes => 0.0..=64.0,
+            Flops => 1e12..=1e18,
+            Memory => 1e9..=1e13,
+            Context => 1e6..=1e11,
+            Bandwidth => 1e10..=1e15,
+            Link => 1e9..=1e14,
+            Network => 1e8..=1e13,
+            Share => 1e-4..=1.0,
+            Part => 0.0..=1.0,
+            Time | Delay => 0.0..=1e-3,
+            Fewer => 0.0..=64.0,
             Price => 0.0..=1e6,
         }
     }
 
     /// Whether a value can be one at all.
     pub(crate) fn accepts(self, number: f64) -> bool {
-        number.is_finite() && (number > 0.0 || self == Delay && number >= 0.0)
+        let may_be_none = matches!(self, Part | Delay | Fewer | Context);
+        number.is_finite() && (number > 0.0 || may_be_none && number == 0.0)
     }
 
-    /// What is reported of a value that is not plausible, and the limit that it exceeds.
-    pub(crate) fn implausible(self) -> (&'static str, &'static str) {
+    /// Whether a value that it accepts is in its own unit.
+    pub(crate) fn has_unit(self, number: f64) -> bool {
+        number == 0.0 || self.plausible().contains(&number)
+    }
+
+    /// What is reported of a value that is not plausible.
+    pub(crate) fn implausible(self, number: f64) -> String {
+        let (least, most) = (*self.plausible().start(), *self.plausible().end());
         match self {
-            Share => ("this is more than a share can be", "shares are at most 1"),
-            Rate(_) | Time | Delay | Bytes | Price => {
-                ("this looks like another unit", "numbers are in units of one")
+            Share | Part if number > most => {
+                "this is more than a share can be: shares are at most 1".to_owned()
             }
+            _ => format!(
+                "this looks like another unit: {} from {least:e} to {most:e} are plausible",
+                self.unit()
+            ),
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            Flops => "FLOP/s",
+            Memory | Context | Fewer => "bytes",
+            Bandwidth | Link | Network => "bytes a second",
+            Share | Part => "shares",
+            Time | Delay => "seconds",
+            Price => "prices",
         }
     }
 
     /// A value, as an example.
     pub(crate) fn example(self) -> &'static str {
         match self {
-            Rate(_) => "4.5e11",
+            Flops => "9.9e14",
+            Memory => "8e10",
+            Context => "1.5e9",
+            Bandwidth => "3.3e12",
+            Link => "4.5e11",
+            Network => "5e10",
             Share => "0.8",
+            Part => "0.05",
             Time | Delay => "1e-6",
-            Bytes => "10",
+            Fewer => "12",
             Price => "2.5",
         }
     }
@@ -74,21 +123,21 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Number> {
 /// What data sheets give.
 #[rustfmt::skip]
 pub(crate) const PEAKS: &[Number] = &[
-    ("f32", "FLOP/s of products in f32, on GPUs in TF32", Rate(1e9), |h| &mut h.f32_flops),
-    ("bf16", "FLOP/s in bf16", Rate(1e9), |h| &mut h.bf16_flops),
-    ("int8", "operations a second in int8", Rate(1e9), |h| &mut h.int8_flops),
-    ("fp8", "FLOP/s in fp8", Rate(1e9), |h| &mut h.fp8_flops),
-    ("fp4", "FLOP/s in fp4", Rate(1e9), |h| &mut h.fp4_flops),
-    ("memory", "bytes of HBM", Rate(1e6), |h| &mut h.hbm_bytes),
-    ("memory_bandwidth", "bytes a second", Rate(1e6), |h| &mut h.hbm_bandwidth),
+    ("f32", "FLOP/s of products in f32, on GPUs in TF32", Flops, |h| &mut h.f32_flops),
+    ("bf16", "FLOP/s in bf16", Flops, |h| &mut h.bf16_flops),
+    ("int8", "operations a second in int8", Flops, |h| &mut h.int8_flops),
+    ("fp8", "FLOP/s in fp8", Flops, |h| &mut h.fp8_flops),
+    ("fp4", "FLOP/s in fp4", Flops, |h| &mut h.fp4_flops),
+    ("memory", "bytes of HBM", Memory, |h| &mut h.hbm_bytes),
+    ("memory_bandwidth", "bytes a second", Bandwidth, |h| &mut h.hbm_bandwidth),
     ("link_bandwidth", "bytes a second, one way: of a link of a torus, out of a chip into a switch",
-     Rate(1e6), |h| &mut h.link_bandwidth),
+     Link, |h| &mut h.link_bandwidth),
     ("network_bandwidth",
      "bytes a second, one way: a chip's share of its host's or its own network card",
-     Rate(1e6), |h| &mut h.dcn_bandwidth),
+     Network, |h| &mut h.dcn_bandwidth),
     ("host_bandwidth", "bytes a second, one way: between a chip and the memory of its host",
-     Rate(1e6), |h| &mut h.host_bandwidth),
-    ("price", "of a chip-hour, in any currency", Price, |h| &mut h.price),
+     Link, |h| &mut h.host_bandwidth),
+    ("price", "the price of a chip-hour, in any currency", Price, |h| &mut h.price),
 ];
 
 /// What was measured; see [`shardwise_ir::rates::MeasuredRates`].
@@ -127,11 +176,11 @@ pub(crate) const MEASURED: &[Number] = &[
      |h| &mut h.measured.launch_s),
     ("sustained", "share of these rates that training sustains", Share,
      |h| &mut h.measured.sustained),
-    ("logit_bytes", "bytes that training holds beside each element of logits in 16 bits", Bytes,
+    ("logit_bytes", "bytes that training holds beside each element of logits in 16 bits", Fewer,
      |h| &mut h.measured.logit_bytes),
-    ("allocator", "share of what a step of training allocates that is held beside it", Share,
+    ("allocator", "share of what a step of training allocates that is held beside it", Part,
      |h| &mut h.measured.allocator),
-    ("context", "bytes of memory that the driver and libraries take", Rate(1e6),
+    ("context", "bytes of memory that the driver and libraries take", Context,
      |h| &mut h.measured.context_bytes),
     ("link_share", "share of the link bandwidth that long messages reach", Share,
      |h| &mut h.measured.link.share),

@@ -18,6 +18,8 @@ pub struct Backward {
     pub gradients: Option<Name>,
     /// What is kept, and how long.
     pub keeps: Keeps,
+    /// Options that are given again.
+    pub repeated: Vec<Name>,
 }
 
 /// What a training step keeps, where it is written.

@@ -2,6 +2,7 @@
 
 use super::{Piece, Pieces, Reader, Rule};
 use crate::ast::{Backward, Keeps, Phase, Statement, Until, Weights};
+use crate::span::{Name, Span};
 
 impl Reader<'_> {
     pub(super) fn backward(self, mut pieces: Pieces<'_>) -> Backward {
@@ -13,8 +14,11 @@ impl Reader<'_> {
             of: None,
             gradients: None,
             keeps: Keeps::default(),
+            repeated: Vec::new(),
         };
+        let mut seen: Vec<&str> = Vec::new();
         for piece in pieces {
+            backward.repeated.extend(self.given_again(&mut seen, &piece));
             match piece.as_rule() {
                 Rule::given => {
                     backward.given = Some(self.first_name(&mut piece.into_inner(), &[Rule::name]));
@@ -37,6 +41,22 @@ impl Reader<'_> {
             }
         }
         backward
+    }
+}
+
+impl Reader<'_> {
+    /// The name of an option, if one of that name has been seen.
+    fn given_again<'p>(self, seen: &mut Vec<&'p str>, piece: &Piece<'p>) -> Option<Name> {
+        let is_option =
+            matches!(piece.as_rule(), Rule::microbatches | Rule::gradients | Rule::keeps);
+        let (name, _) = piece.as_str().split_once('=').filter(|_| is_option)?;
+        let name = name.trim_end();
+        if !seen.contains(&name) {
+            seen.push(name);
+            return None;
+        }
+        let start = self.span(piece).start;
+        Some(Name::new(name.to_owned(), Span::new(start, start + name.len())))
     }
 }
 

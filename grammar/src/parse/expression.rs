@@ -105,7 +105,8 @@ impl Reader<'_> {
                 Rule::call_option => {
                     let mut words = piece.into_inner();
                     let option = self.first_name(&mut words, &[Rule::name]);
-                    call.options.push((option, self.first_name(&mut words, &[Rule::number])));
+                    let number = self.first_name(&mut words, &[Rule::number, Rule::negative]);
+                    call.options.push((option, number));
                 }
                 Rule::tensor => call.arguments.push(self.primary(piece)),
                 _ => {}

@@ -73,6 +73,7 @@ impl Unread {
                 Rule::dim | Rule::declaration if self.depth == 0 => list(file, faulty, pair, marks),
                 Rule::mesh => file.lost.mesh = true,
                 Rule::hardware => file.lost.hardware = true,
+                Rule::backward => file.lost.backward = true,
                 Rule::bad_statement => self.misspelt(file, faulty.text),
                 _ => file.lost.names.extend(names(pair.into_inner())),
             }

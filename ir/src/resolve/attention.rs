@@ -23,10 +23,10 @@ use shardwise_grammar::span::Span;
 
 use super::Resolver;
 use super::define::{Operation, Target};
-use crate::Diag;
 use crate::functions::{Arithmetic, Composite, Function};
 use crate::ids::DimId;
 use crate::program::{Fill, MapForm, OpKind, Operand};
+use crate::{Diag, suggest};
 
 /// As programs write it.
 pub(super) const NAME: &str = "attention";
@@ -39,6 +39,22 @@ const MASKED: &str = "-1e9";
 
 const FORM: &str = "`attention` is written `attention(q, k, v)`, with options `causal`, \
     `window=1024`, `scale=0.088` and `cap=50.0` after them";
+
+/// What an option needs, as it is written.
+fn needs(option: &str) -> &'static str {
+    match option {
+        "causal" => "`causal`",
+        "window" => "`window=1024` (a whole number of keys, at least 1)",
+        "scale" => "`scale=0.088` (a number above zero)",
+        _ => "`cap=50.0` (a number above zero)",
+    }
+}
+
+/// Whether an option can have this value.
+fn is_value_of(option: &str, number: &str) -> bool {
+    let number = number.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+    number.is_some_and(|number| option != "window" || number.fract() == 0.0)
+}
 
 /// The functions that have options.
 const TAKE_OPTIONS: [&str; 4] = [NAME, "windows", "overlap", "conv"];
@@ -75,10 +91,12 @@ impl Resolver<'_> {
         };
         let mut options = self.attention_options(call)?;
         for flag in flags {
-            let is_causal = matches!(&flag.node, ExprKind::Tensor { name, layout: None }
-                if name.node == "causal");
-            if !is_causal || options.is_causal {
-                return self.bad_call(FORM, flag.span);
+            let name = match &flag.node {
+                ExprKind::Tensor { name, layout: None } => name.node.as_str(),
+                _ => return self.bad_call(FORM, flag.span),
+            };
+            if name != "causal" || options.is_causal {
+                return self.no_option(name, flag.span);
             }
             options.is_causal = true;
         }
@@ -98,21 +116,39 @@ impl Resolver<'_> {
     fn attention_options(&mut self, call: &Call) -> Option<Options> {
         let mut options = Options::default();
         for (name, number) in &call.options {
-            let is_positive = number.node.parse::<f64>().is_ok_and(|it| it > 0.0);
+            let at = name.span.to(number.span);
             let place = match name.node.as_str() {
-                "window" => Some(&mut options.window),
-                "scale" => Some(&mut options.scale),
-                "cap" => Some(&mut options.cap),
-                _ => None,
+                "window" => &mut options.window,
+                "scale" => &mut options.scale,
+                "cap" => &mut options.cap,
+                other => return self.no_option(other, at),
             };
-            match place {
-                Some(place) if is_positive && place.is_none() => {
-                    *place = Some(number.node.clone());
-                }
-                _ => return self.bad_call(FORM, name.span.to(number.span)),
+            if place.is_some() {
+                return self.no_option(&name.node, at);
             }
+            if !is_value_of(&name.node, &number.node) {
+                let message = format!("`{}` cannot be {}", name.node, number.node);
+                return self.bad_call_with(&message, at, &format!("write {}", needs(&name.node)));
+            }
+            *place = Some(number.node.clone());
         }
         Some(options)
+    }
+
+    /// Reports a word after the operands that is no option, or not a second time.
+    fn no_option<T>(&mut self, name: &str, at: Span) -> Option<T> {
+        let (message, help) = if !OPTIONS.contains(&name) {
+            let near = suggest::nearest(name, OPTIONS);
+            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            let each = OPTIONS.map(needs).join(", ");
+            let help = format!("{near}its options are {each}");
+            (format!("`attention` has no option `{name}`"), help)
+        } else if name != "causal" && at.end - at.start == name.len() {
+            (format!("`{name}` needs a value"), format!("write {}", needs(name)))
+        } else {
+            (format!("`{name}` is given twice"), "keep one of them".to_owned())
+        };
+        self.bad_call_with(&message, at, &help)
     }
 
     /// Which dimensions of queries, keys and values are what.
@@ -193,10 +229,7 @@ impl Resolver<'_> {
             return Some(scores);
         }
         let (Some(query), [key]) = (roles.queries, &roles.keys[..]) else {
-            return self.bad_call(
-                "masks of `attention` need one dimension of queries and one of keys",
-                span,
-            );
+            return self.no_positions(roles, span);
         };
         let key = *key;
         if options.is_causal {
@@ -220,6 +253,26 @@ impl Resolver<'_> {
         self.link_value(operation, target, span)
     }
 
+    /// Reports that masks do not know whose positions to compare.
+    fn no_positions<T>(&mut self, roles: &Roles, span: Span) -> Option<T> {
+        let names = |dims: &[DimId]| {
+            let names = dims.iter().map(|&dim| format!("`{}`", self.dims[dim].name));
+            names.collect::<Vec<_>>().join(" and ")
+        };
+        let queries: Vec<DimId> = roles.queries.into_iter().collect();
+        let message = if queries.is_empty() {
+            "queries have no dimension that keys lack, whose positions a mask could compare".into()
+        } else {
+            format!("keys have {}, which queries lack: a mask compares one", names(&roles.keys))
+        };
+        self.bad_call_with(
+            &message,
+            span,
+            "queries are q[B, T, N, H], and keys k[B, S, N, H], which differ in one dimension: \
+                masks compare positions along `T` and `S`",
+        )
+    }
+
     /// Reports options of a function that has none.
     pub(super) fn may_have_options(&mut self, call: &Call) -> Option<()> {
         let Some((name, number)) = call.options.first() else { return Some(()) };
@@ -231,6 +284,11 @@ impl Resolver<'_> {
         let diag = Diag::error(names::BAD_CALL, message, at, "this option");
         self.error(diag.help(match name.node.as_str() {
             "axis" | "dim" => self.names_its_dims(call, &number.node),
+            "window" if call.function.node == "causal" => format!(
+                "`attention(q, k, v, causal, window={0})` has one; of scores alone, write \
+                    `select(position_T(s) - position_S(s) < {0}, causal_{{T,S}}(s), -1e9)`",
+                number.node
+            ),
             _ => format!("only `{}` have options", TAKE_OPTIONS.join("`, `")),
         }));
         None

@@ -13,7 +13,7 @@ use shardwise_grammar::span::{Name, Span};
 use strum::VariantArray;
 
 use super::Resolver;
-use super::overrides::{HardwareFile, Overrides};
+use super::overrides::{HardwareFile, Overrides, of_option};
 use crate::hardware::Hardware;
 use crate::products::Products;
 use crate::program::{Fusion, Mode};
@@ -127,12 +127,12 @@ impl Resolver<'_> {
         overrides: &Overrides,
     ) -> Option<Hardware> {
         match (&overrides.hardware, written.first()) {
-            (Some(name), _) => self.known_chip(name, Span::default(), overrides),
+            (Some(name), _) => self.known_chip(name, None, overrides),
             (None, Some((HardwareRef { name, file: Some(path), .. }, _))) => {
                 self.chip_of_file(name.as_ref(), path, overrides.file.as_ref()?)
             }
             (None, Some((HardwareRef { name: Some(name), .. }, _))) => {
-                self.known_chip(&name.node, name.span, overrides)
+                self.known_chip(&name.node, Some(name.span), overrides)
             }
             (None, _) if file.lost.hardware => None,
             (None, _) => {
@@ -152,17 +152,25 @@ impl Resolver<'_> {
         }
     }
 
-    fn known_chip(&mut self, name: &str, span: Span, overrides: &Overrides) -> Option<Hardware> {
+    /// The chip called `name`, which stands at a place of the program or in an option.
+    fn known_chip(
+        &mut self,
+        name: &str,
+        at: Option<Span>,
+        overrides: &Overrides,
+    ) -> Option<Hardware> {
         let chip = overrides.hardware_called(name);
         let is_reported = overrides.file.as_ref().is_some_and(|file| file.chips.is_none());
         if chip.is_none() && !is_reported {
             let known = overrides.hardware_names();
-            let diag = Diag::error(
-                codes::UNKNOWN_HARDWARE,
-                format!("`{name}` is not known hardware"),
-                span,
-                "unknown",
-            );
+            let message = format!("`{name}` is not known hardware");
+            let diag = match at {
+                Some(span) => Diag::error(codes::UNKNOWN_HARDWARE, message, span, "unknown"),
+                None => of_option(
+                    codes::UNKNOWN_HARDWARE,
+                    format!("`{name}`, given by `--hardware`, is not known hardware"),
+                ),
+            };
             self.error(diag.help(format!(
                 "{}known are {}",
                 did_you_mean(name, &known),

@@ -16,6 +16,11 @@ use crate::program::{Backward, Keeps, Mode, Phase, Value};
 
 impl Resolver<'_> {
     pub(super) fn differentiate(&mut self, directive: &ast::Backward, span: Span) {
+        for option in &directive.repeated {
+            let message = format!("`{}` is given twice", option.node);
+            let diag = Diag::error(names::DUPLICATE, message, option.span, "given again");
+            self.error(diag.help("keep one of them"));
+        }
         if self.checked(directive, span).is_none() {
             self.without_gradients = self.backward.is_none();
         }

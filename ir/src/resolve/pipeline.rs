@@ -188,29 +188,34 @@ impl Resolver<'_> {
         let (microbatches, name) = (frame.microbatches, frame.schedule.name());
         let counted = pipeline::microbatches(microbatches);
         let two_rounds = stages.saturating_mul(2);
-        let (message, help) = match frame.schedule {
+        let of_microbatches = (parts.span, "so many microbatches".to_owned());
+        let ((span, label), message, help) = match frame.schedule {
             Schedule::GPipe | Schedule::OneForwardOneBackward
                 if frame.chunks > 1 && !microbatches.is_multiple_of(stages) =>
             {
                 let be = if microbatches == 1 { "is" } else { "are" };
                 let message = format!("{counted} {be} not a multiple of {stages} stages");
-                (message, format!("with `chunks={}`, write a multiple of {stages}", frame.chunks))
+                let help = format!("with `chunks={}`, write a multiple of {stages}", frame.chunks);
+                (of_microbatches, message, help)
             }
             Schedule::DualPipe if !stages.is_multiple_of(2) => (
+                (frame.span, format!("{stages} stages")),
                 format!("`{name}` runs from both ends of {stages} stages"),
                 "write an even number of stages, or `schedule=dualpipe-v`".to_owned(),
             ),
             Schedule::DualPipe if !microbatches.is_multiple_of(2) || microbatches < two_rounds => (
+                of_microbatches,
                 format!("`{name}` on {stages} stages cannot run {counted}"),
                 format!("write an even number of them, from {two_rounds} on"),
             ),
             Schedule::DualPipeV if microbatches < two_rounds => (
+                of_microbatches,
                 format!("`{name}` on {stages} stages cannot run {counted}"),
                 format!("write {two_rounds} of them or more"),
             ),
             _ => return Some(()),
         };
-        let diag = Diag::error(codes::UNEVEN, message, parts.span, "so many microbatches");
+        let diag = Diag::error(codes::UNEVEN, message, span, label);
         self.error(diag.help(help));
         None
     }

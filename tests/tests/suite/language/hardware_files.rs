@@ -79,6 +79,16 @@ const WRONG: &[(&str, &[u8])] = &[
     ("hardware \"hw.toml\"", b"[chip]\r\nbase = \"h100\"\r\nmemory = \"80GB\"\r\n"),
     ("hardware \"hw.toml\"", b"[chip]\nbase = \"h100\"\nmemory = 80\nlink_hop = 5\n"),
     ("hardware \"hw.toml\"", b"[chip]\nbase = \"h100\"\nmemory = -80e9\npod = [0]\n"),
+    ("hardware \"hw.toml\"", b"[chip]\nbase = \"h100\"\ncontext = 90e9\n"),
+    (
+        "hardware \"hw.toml\"",
+        b"[chip]\nbf16 = 989e9\nmemory = 80e6\nmemory_bandwidth = 3.35e9\nproduct = 1e-9\n",
+    ),
+    (
+        "hardware \"hw.toml\"",
+        b"[chip]\nbase = \"h100\"\nlink_fixed = 3.5\npod = []\nprice = \"2 EUR\"\n",
+    ),
+    ("hardware \"hw.toml\"", b"[chip]\nbase = \"h100\"\nallocator = -1\nproduct = 80\n"),
     ("hardware \"hw.toml\"", b"[chip\nbf16 = 1e15\n"),
     ("hardware \"hw.toml\"", b"bf16 = 1e15\n"),
     ("hardware \"hw.toml\"", b"[chip]\nmemory = 80e9\n"),
@@ -125,6 +135,15 @@ fn every_mistake_is_reported_in_the_program_and_in_the_file() {
         all.push('\n');
     }
     snapshot("hardware", "mistakes-of-a-program-and-its-file", &all);
+}
+
+#[test]
+fn what_may_be_nothing_may_be_zero() {
+    let text = "[chip]\nbase = \"h100\"\nallocator = 0\nlogit_bytes = 0\ncontext = 0\n\
+        product_fixed = 0\nlink_saturation = 0\n";
+    let chip = hardware::parse("hw.toml", text).unwrap_or_else(|e| panic!("{}", drawn(&e)));
+    assert_eq!(chip[0].measured.allocator, Some(0.0));
+    assert!(hardware::parse("hw.toml", "[chip]\nbase = \"h100\"\nproduct = 0\n").is_err());
 }
 
 #[test]
