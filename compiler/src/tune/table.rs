@@ -32,7 +32,7 @@ pub(super) fn markdown(tuned: &Tuned) -> String {
 /// A line for the heads and each row; columns with these heads are text, the others numbers.
 pub(super) fn lines(heads: &[&str], rows: &[Vec<String>], texts: &[&str]) -> String {
     let width = |column: usize| {
-        let widths = rows.iter().map(|row| row.as_ref()[column].width());
+        let widths = rows.iter().map(|row| row[column].width());
         widths.fold(heads[column].width(), usize::max)
     };
     let columns: Vec<Column> = heads
