@@ -4,8 +4,9 @@
 //! against the page in every run.
 
 use rayon::prelude::*;
+use shardwise::accuracy::Group;
 use shardwise_tests::measured::{
-    lines, memory_cases, page, peak_bytes, predict, table, time_cases,
+    Case, lines, memory_cases, page, peak_bytes, predict, table, time_cases,
 };
 use shardwise_tests::{read, root};
 
@@ -36,4 +37,16 @@ fn the_page_and_the_table_are_those_of_the_predictions() {
              shardwise-tests --test thorough accuracy\n{text}"
         );
     }
+}
+
+/// Within the memory of their devices. The steps of `MaxText` sent values to the host, as their
+/// notes say, and their programs do not.
+#[test]
+fn training_that_ran_without_offload_is_not_refused() {
+    let is_training = |case: &Case| case.group == Group::Training && case.source != "tpu-recipes";
+    let cases: Vec<Case> = time_cases().into_iter().filter(is_training).collect();
+    assert!(cases.len() > 20, "{}", cases.len());
+    let refused = |case: &Case| Some(format!("{}: {}", case.id, peak_bytes(case).err()?));
+    let refused: Vec<String> = cases.par_iter().filter_map(refused).collect();
+    assert!(refused.is_empty(), "{refused:#?}");
 }
