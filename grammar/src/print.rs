@@ -276,7 +276,9 @@ fn backward(directive: &Backward, source: &str) -> String {
         .as_ref()
         .map_or(String::new(), |dtype| format!(", gradients={}", dtype.node));
     let kept = keeps(directive.keeps);
-    format!("backward from {}{given}{parts}{of}{dtype}{kept}", directive.from.node)
+    let again: String =
+        directive.repeated.iter().map(|option| format!(", {}", option.node)).collect();
+    format!("backward from {}{given}{parts}{of}{dtype}{kept}{again}", directive.from.node)
 }
 
 /// `, until=step, weights=kept`.

@@ -18,7 +18,7 @@ pub struct Backward {
     pub gradients: Option<Name>,
     /// What is kept, and how long.
     pub keeps: Keeps,
-    /// Options that are given again.
+    /// Options that are given again, as they are written.
     pub repeated: Vec<Name>,
 }
 

@@ -18,7 +18,10 @@ impl Reader<'_> {
         };
         let mut seen: Vec<&str> = Vec::new();
         for piece in pieces {
-            backward.repeated.extend(self.given_again(&mut seen, &piece));
+            if let Some(again) = self.given_again(&mut seen, &piece) {
+                backward.repeated.push(again);
+                continue;
+            }
             match piece.as_rule() {
                 Rule::given => {
                     backward.given = Some(self.first_name(&mut piece.into_inner(), &[Rule::name]));
@@ -45,18 +48,18 @@ impl Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// The name of an option, if one of that name has been seen.
+    /// The text of an option at its name, if one of that name has been seen.
     fn given_again<'p>(self, seen: &mut Vec<&'p str>, piece: &Piece<'p>) -> Option<Name> {
         let is_option =
             matches!(piece.as_rule(), Rule::microbatches | Rule::gradients | Rule::keeps);
-        let (name, _) = piece.as_str().split_once('=').filter(|_| is_option)?;
-        let name = name.trim_end();
+        let (name, value) = piece.as_str().split_once('=').filter(|_| is_option)?;
+        let (name, value) = (name.trim_end(), value.trim());
         if !seen.contains(&name) {
             seen.push(name);
             return None;
         }
         let start = self.span(piece).start;
-        Some(Name::new(name.to_owned(), Span::new(start, start + name.len())))
+        Some(Name::new(format!("{name}={value}"), Span::new(start, start + name.len())))
     }
 }
 

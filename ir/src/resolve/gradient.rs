@@ -17,7 +17,8 @@ use crate::program::{Backward, Keeps, Mode, Phase, Value};
 impl Resolver<'_> {
     pub(super) fn differentiate(&mut self, directive: &ast::Backward, span: Span) {
         for option in &directive.repeated {
-            let message = format!("`{}` is given twice", option.node);
+            let name = option.node.split('=').next().unwrap_or_default();
+            let message = format!("`{name}` is given twice");
             let diag = Diag::error(names::DUPLICATE, message, option.span, "given again");
             self.error(diag.help("keep one of them"));
         }
