@@ -33,6 +33,7 @@ use shardwise_ir::plan::Plan;
 
 use crate::cost::liveness::memory as memory_of;
 use crate::layouts::composite::ExpandedPlan;
+use crate::propagate::textbook::Infeasible;
 use crate::reshard::tables::Tables;
 use crate::search::memory::feasible::FeasiblePlan;
 use crate::search::memory::limit::Limit;
@@ -90,6 +91,31 @@ fn within_tables(
 /// The share of the time for the plan without a limit on memory, where there is one.
 const BEFORE_MEMORY: f64 = 0.4;
 
+/// How many times the capacity a plan may take for one that fits to be near, and its bound for more
+/// work to be worth it.
+const NEAR: f64 = 1.5;
+const WIDE: f64 = 1.01;
+
+/// The plan with the least sum of steps, however much memory it takes. A wide gap has more work
+/// where no limit on memory will change the plan much.
+fn unlimited(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Found, Infeasible> {
+    let has_time = request.effort == Effort::Normal && request.interrupt.work >= 1.0;
+    let patient = || Request { interrupt: request.interrupt.patient(), ..request.clone() };
+    if has_time && request.capacity.is_none() {
+        return serial::search(tables, textbook, &patient());
+    }
+    let found = serial::search(tables, textbook, request)?;
+    let peak = memory_of(&ExpandedPlan::from(&found.plan)).peak_bytes;
+    let price_s = objective_s(tables, &found.plan, request.objective);
+    let is_wide = price_s > least_s(tables, &found, request) * WIDE;
+    let is_near = request.capacity.is_some_and(|capacity| peak <= NEAR * capacity);
+    if has_time && is_wide && is_near && !request.interrupt.is_due() {
+        serial::search(tables, textbook, &patient())
+    } else {
+        Ok(found)
+    }
+}
+
 /// The plan with the least sum of steps.
 fn summed(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Found, Refusal> {
     let known_s = request.goal.as_ref().and_then(|goal| goal.unlimited_s);
@@ -99,7 +125,7 @@ fn summed(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Fou
     }
     let share = if request.capacity.is_some() { BEFORE_MEMORY } else { 1.0 };
     let first = Request { interrupt: request.interrupt.part(share), ..request.clone() };
-    let found = serial::search(tables, textbook, &first).map_err(Refusal::Infeasible)?;
+    let found = unlimited(tables, textbook, &first).map_err(Refusal::Infeasible)?;
     let lower_bound_s = least_s(tables, &found, request);
     if request.is_out_of_reach(lower_bound_s) {
         return Err(Refusal::NotBelow(Some(lower_bound_s)));

@@ -33,7 +33,7 @@ const FIRST_PROOF: usize = 1 << 22;
 const GROWTH_OF_PROOFS: usize = 3;
 
 /// Numbers that the dual may evaluate: a second or two; and how many times as many where the gap is
-/// wide after that.
+/// wide after that and the search is patient.
 const MOST_WORK: usize = 1_500_000_000;
 const MORE_WORK: usize = 5;
 
@@ -194,11 +194,11 @@ impl Rounds<'_, '_> {
         self.dual.work <= self.most_work() && number < MORE_ROUNDS
     }
 
-    /// The work that the dual may do. With a part of the work, a wide gap has no more.
+    /// The work that the dual may do.
     fn most_work(&self) -> usize {
         let Limits { interrupt, .. } = self.limits;
         let is_wide = self.dual.upper_bound > self.dual.bound() * (1.0 + WIDE);
-        let more = if is_wide && interrupt.work >= 1.0 { MORE_WORK } else { 1 };
+        let more = if is_wide && interrupt.is_patient { MORE_WORK } else { 1 };
         interrupt.allowed(MOST_WORK * more)
     }
 

@@ -78,6 +78,8 @@ pub struct Interrupt {
     pub listener: Listener,
     /// What the solver's counts of work are multiplied with.
     pub work: f64,
+    /// Whether a wide gap is worth several times that work.
+    pub is_patient: bool,
 }
 
 impl Default for Interrupt {
@@ -94,6 +96,7 @@ impl Interrupt {
         cancellation: Cancellation(None),
         listener: Listener(None),
         work: 1.0,
+        is_patient: false,
     };
 
     /// A deadline only.
@@ -115,6 +118,12 @@ impl Interrupt {
     #[must_use]
     pub(crate) fn with_work(&self, share: f64) -> Self {
         Self { work: self.work * share, ..self.clone() }
+    }
+
+    /// The same where a wide gap is worth more work.
+    #[must_use]
+    pub(crate) fn patient(&self) -> Self {
+        Self { is_patient: true, ..self.clone() }
     }
 
     /// A count of work of which this search may do its share.

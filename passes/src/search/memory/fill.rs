@@ -5,10 +5,8 @@
 //! on either side of the capacity: at a lower price they are faster and do not fit, at a higher one
 //! they leave bytes. Good plans are mostly between: they start from one that fits, keep values for
 //! their next use, and take over some of the choices of the fastest that does not fit, as in path
-//! relinking. Others start with all values kept, and drop those that save least time per byte until
-//! they fit: what one value takes at the peak is seen better beside the others. Choices that differ
-//! and share a definition change together, since one of them alone would only add reshards between
-//! them.
+//! relinking. Choices that differ and share a definition change together, since one of them alone
+//! would only add reshards between them.
 //!
 //! Alternatives: branching on these choices would prove more, and solves the whole problem again
 //! for each; a knapsack of all changes is exact where their seconds and bytes add up, and they do
@@ -28,9 +26,6 @@ use crate::solver::interrupt::Interrupt;
 /// Assignments from which plans start: so many of the fastest with nothing kept, and as many of the
 /// others that fit with what they keep.
 const STARTS: usize = 3;
-
-/// Solutions from which plans start with all values kept.
-const EMPTIED: usize = 3;
 
 /// What plans are made with.
 pub(super) struct Filling<'f, 'a> {
@@ -55,12 +50,10 @@ struct Candidate {
     seconds: f64,
 }
 
-/// A way to use more memory, or less.
+/// A way to use more memory.
 enum Change {
     /// Keeps a value for its next use.
     Keep(ValueId),
-    /// Rematerialises it.
-    Drop(ValueId),
     /// Takes over the choices of some variables from a faster assignment.
     TakeOver(Vec<(usize, usize)>),
 }
@@ -68,9 +61,9 @@ enum Change {
 impl Filling<'_, '_> {
     /// Plans that fit, made from `solutions`; the values of `all` are rematerialised at first.
     pub(super) fn plans(&self, solutions: &[Solution], all: &IndexSet<ValueId>) -> Vec<Plan> {
-        let starts = self.starts(solutions, all).into_iter().chain(self.emptied(solutions, all));
+        let starts = self.starts(solutions, all);
         let faster = solutions.iter().find(|solution| !solution.fits);
-        starts.flat_map(|start| self.filled_from(&start, faster)).collect()
+        starts.iter().flat_map(|start| self.filled_from(start, faster)).collect()
     }
 
     /// The candidates that fit with nothing kept: those of the solutions that would be the fastest
@@ -90,39 +83,6 @@ impl Filling<'_, '_> {
         promising.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         starts.extend(promising.into_iter().take(STARTS));
         starts.into_iter().map(|(_, candidate)| candidate).collect()
-    }
-
-    /// The candidates of solutions with all values kept, the smallest few of them.
-    fn emptied(&self, solutions: &[Solution], all: &IndexSet<ValueId>) -> Vec<Candidate> {
-        let in_time = solutions.iter().take_while(|_| !self.interrupt.is_due());
-        let full = |of: &Solution| self.candidate(of.assignment.clone(), IndexSet::new());
-        let mut full: Vec<Candidate> = in_time.filter_map(full).collect();
-        full.sort_by(|a, b| a.bytes.total_cmp(&b.bytes).then(a.seconds.total_cmp(&b.seconds)));
-        full.into_iter().take(EMPTIED).filter_map(|full| self.without_some(full, all)).collect()
-    }
-
-    /// A candidate without the values that save least time per byte, until it fits.
-    fn without_some(&self, full: Candidate, all: &IndexSet<ValueId>) -> Option<Candidate> {
-        if full.bytes <= self.capacity {
-            return Some(full);
-        }
-        let mut costs: Vec<(ValueId, f64)> = Vec::new();
-        for &value in all.iter().take_while(|_| !self.interrupt.is_due()) {
-            let without = self.changed(&full, &Change::Drop(value));
-            let without = without.filter(|without| without.bytes < full.bytes);
-            costs.extend(without.map(|without| {
-                (value, (without.seconds - full.seconds) / (full.bytes - without.bytes))
-            }));
-        }
-        costs.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-        let mut candidate = full;
-        for (value, _) in costs {
-            candidate = self.changed(&candidate, &Change::Drop(value))?;
-            if candidate.bytes <= self.capacity {
-                return Some(candidate);
-            }
-        }
-        None
     }
 
     /// The plan in which further values are kept, and that in which choices of a faster assignment
@@ -177,9 +137,6 @@ impl Filling<'_, '_> {
         match change {
             Change::Keep(value) => {
                 rematerialized.shift_remove(value);
-            }
-            Change::Drop(value) => {
-                rematerialized.insert(*value);
             }
             Change::TakeOver(choices) => {
                 for &(variable, choice) in choices {

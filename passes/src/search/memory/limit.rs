@@ -96,6 +96,8 @@ pub(crate) struct Limit<'a, 't> {
     unlimited_s: f64,
     /// Solutions of each search.
     solutions: usize,
+    /// Whether the weaker of two bounds is enough.
+    is_quick: bool,
 }
 
 impl<'a, 't> Limit<'a, 't> {
@@ -112,7 +114,18 @@ impl<'a, 't> Limit<'a, 't> {
             Effort::Quick => QUICK_SOLUTIONS,
         };
         let measures = Rc::new(Measures::new(tables, request.objective));
-        Self { tables, measures, within, textbook, request, capacity, unlimited_s, solutions }
+        let is_quick = request.effort == Effort::Quick;
+        Self {
+            tables,
+            measures,
+            within,
+            textbook,
+            request,
+            capacity,
+            unlimited_s,
+            solutions,
+            is_quick,
+        }
     }
 
     /// Another capacity, with shorter searches.
@@ -120,7 +133,8 @@ impl<'a, 't> Limit<'a, 't> {
         let limits = (capacity, self.unlimited_s);
         let limit = Self::new(self.tables, self.textbook, self.request, limits);
         let measures = Rc::clone(&self.measures);
-        Self { solutions: limit.solutions.min(FEW_SOLUTIONS), measures, ..limit }
+        let solutions = limit.solutions.min(FEW_SOLUTIONS);
+        Self { solutions, measures, is_quick: true, ..limit }
     }
 
     /// The cheapest plan that fits, and a bound of all that do.
@@ -185,11 +199,11 @@ impl<'a, 't> Limit<'a, 't> {
             compute: self.request.objective.compute(),
             capacity: self.capacity,
             rematerialized_s: rematerialized.bound.as_seconds(),
-            again_is_free: false,
+            again_is_free: true,
         };
-        let Some(Retention { lower_bound_s, solutions }) =
-            retain_across(&self.within, parts, &asked, &self.request.interrupt)
-        else {
+        let is_open = |best: &FeasiblePlan| best.seconds() > best.lower_bound_s * WIDE;
+        let retain = |asked| retain_across(&self.within, parts, asked, &self.request.interrupt);
+        let Some(Retention { lower_bound_s, solutions }) = retain(&asked) else {
             return self.greedy_retain(best, parts, all);
         };
         best.lower_bound_s = best.lower_bound_s.max(lower_bound_s);
@@ -202,15 +216,11 @@ impl<'a, 't> Limit<'a, 't> {
         for plan in filling.plans(&solutions, &all) {
             self.try_incumbent(best, plan);
         }
-        let is_open = |best: &FeasiblePlan| best.seconds() > best.lower_bound_s * WIDE;
-        let is_quick = self.request.effort == Effort::Quick;
-        if is_open(best) && !is_quick && !self.request.interrupt.is_due() {
-            let asked = CutRequest { again_is_free: true, ..asked };
-            let others = retain_across(&self.within, parts, &asked, &self.request.interrupt);
-            let others = others.map_or_else(Vec::new, |others| others.solutions);
-            for plan in filling.plans(&others, &all) {
-                self.try_incumbent(best, plan);
-            }
+        if is_open(best)
+            && !self.is_quick
+            && let Some(priced) = retain(&CutRequest { again_is_free: false, ..asked })
+        {
+            best.lower_bound_s = best.lower_bound_s.max(priced.lower_bound_s);
         }
         if is_open(best) && self.tables.program.ops.len() <= MOST_ONE_BY_ONE {
             self.greedy_retain(best, parts, all);

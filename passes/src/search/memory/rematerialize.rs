@@ -88,8 +88,8 @@ pub(crate) struct CutRequest {
     pub(crate) capacity: f64,
     /// About the cost with no value kept, in seconds.
     pub(crate) rematerialized_s: f64,
-    /// Whether what is computed again takes no bytes in any sharding: a weaker bound, and other
-    /// solutions.
+    /// Whether what is computed again takes no bytes in any sharding: a weaker bound, and solutions
+    /// that are mostly nearer to good plans.
     pub(crate) again_is_free: bool,
 }
 
