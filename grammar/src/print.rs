@@ -276,9 +276,8 @@ fn backward(directive: &Backward, source: &str) -> String {
         .as_ref()
         .map_or(String::new(), |dtype| format!(", gradients={}", dtype.node));
     let kept = keeps(directive.keeps);
-    let again: String =
-        directive.repeated.iter().map(|option| format!(", {}", option.node)).collect();
-    format!("backward from {}{given}{parts}{of}{dtype}{kept}{again}", directive.from.node)
+    let written = format!("backward from {}{given}{parts}{of}{dtype}{kept}", directive.from.node);
+    join([written].into_iter().chain(directive.repeated.iter().map(|option| option.node.clone())))
 }
 
 /// `, until=step, weights=kept`.
