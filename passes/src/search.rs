@@ -99,21 +99,42 @@ const WIDE: f64 = 1.01;
 /// The plan with the least sum of steps, however much memory it takes. A wide gap has more work
 /// where no limit on memory will change the plan much.
 fn unlimited(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Found, Infeasible> {
-    let has_time = request.effort == Effort::Normal && request.interrupt.work >= 1.0;
+    let may_take_more = request.effort == Effort::Normal && request.interrupt.work >= 1.0;
     let patient = || Request { interrupt: request.interrupt.patient(), ..request.clone() };
-    if has_time && request.capacity.is_none() {
+    if may_take_more && request.capacity.is_none() {
         return serial::search(tables, textbook, &patient());
     }
     let found = serial::search(tables, textbook, request)?;
-    let peak = memory_of(&ExpandedPlan::from(&found.plan)).peak_bytes;
     let price_s = objective_s(tables, &found.plan, request.objective);
-    let is_wide = price_s > least_s(tables, &found, request) * WIDE;
-    let is_near = request.capacity.is_some_and(|capacity| peak <= NEAR * capacity);
-    if has_time && is_wide && is_near && !request.interrupt.is_due() {
-        serial::search(tables, textbook, &patient())
+    let is_wide = || price_s > least_s(tables, &found, request) * WIDE;
+    let is_near =
+        |capacity| memory_of(&ExpandedPlan::from(&found.plan)).peak_bytes <= NEAR * capacity;
+    if may_take_more
+        && is_wide()
+        && request.capacity.is_some_and(is_near)
+        && !request.interrupt.is_due()
+    {
+        let again = serial::search(tables, textbook, &patient())?;
+        Ok(best_of(tables, found, again, request))
     } else {
         Ok(found)
     }
+}
+
+/// The cheaper plan of two searches for the same, with the better of their bounds: the time may
+/// have ended the one with more work earlier.
+fn best_of(tables: &Tables<'_>, one: Found, other: Found, request: &Request) -> Found {
+    let lower_bound_s = least_s(tables, &one, request).max(least_s(tables, &other, request));
+    let price_s = |found: &Found| objective_s(tables, &found.plan, request.objective);
+    let best = if price_s(&other) <= price_s(&one) { other } else { one };
+    let optimality = match best.optimality {
+        Optimality::Optimal => Optimality::Optimal,
+        Optimality::Bounded { .. } if can_prune(lower_bound_s, price_s(&best)) => {
+            Optimality::Optimal
+        }
+        Optimality::Bounded { .. } => Optimality::Bounded { lower_bound_s },
+    };
+    Found { optimality, ..best }
 }
 
 /// The plan with the least sum of steps.

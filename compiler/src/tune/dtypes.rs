@@ -86,7 +86,7 @@ impl Dtypes {
         if !template.has_weights() {
             Some("the program multiplies no parameters".to_owned())
         } else if is_whole && template.has_gradients() {
-            Some("gradients need fractions".to_owned())
+            Some("gradients are fractions, which it has none of".to_owned())
         } else if !is_whole && !chip.multiplies(dtype) {
             Some(format!("{} has no units that multiply it", chip.name))
         } else {

@@ -92,29 +92,38 @@ fn a_large_program_is_not_refused_where_it_fits_into_less() {
     assert!(loose.lower_bound_s() <= tight.report.serial_s, "{tight}\n{loose}");
 }
 
-/// A refusal names the smallest of all plans that were made: one that another limit has is no
-/// smaller. Here a gathered activation of every layer made it 18.1 GB.
+/// A refusal names the smallest of all plans that were made: no more than what the plan of a looser
+/// limit takes. Here the gathered activations of every layer made it 18.1 GB, not 16.2.
 #[test]
 fn a_refusal_names_no_more_than_what_other_plans_take() {
     let source = "hardware h100\nmesh Y=8\n\
-        dim B=1, T=8192, D=16384, F=53248\n\
+        dim B=1, T=8192, S=T, D=16384, F=53248, H=128, K=8, G=16\n\
         input x[B, T_Y, D], dy[B, T_Y, D]\n\
-        repeat L=8 {\n  carry x\n  param win[D, F_Y], wg[D, F_Y], wout[F_Y, D], n[D]\n\
+        repeat L=8 {\n  carry x\n\
+        param wq[D, K_Y, G, H], wk[D, K_Y, H], wv[D, K_Y, H], wo[K_Y, G, H, D]\n\
+        param win[D, F_Y], wg[D, F_Y], wout[F_Y, D], n[D], n1[D]\n\
+        a = rmsnorm_D(x) * n1\n\
+        q = a[B, T, D] *D wq\n\
+        k[B, S, K_Y, H] = rename(a[B, T, D] *D wk)\n\
+        v[B, S, K_Y, H] = rename(a[B, T, D] *D wv)\n\
+        o[B, T, K_Y, G, H] = attention(q, k, v, causal)\n\
+        x = x + o *K,G,H wo\n\
         m = rmsnorm_D(x) * n\n\
         x = x + (silu(m[B, T, D] *D wg) * (m[B, T, D] *D win)) *F wout\n}\n\
         backward from x given dy\noutput dx[B, T_Y, D]\n";
-    let mut limit = 30e9;
     let mut least = f64::INFINITY;
-    let refusal = loop {
-        match plan(source, Effort::Normal, limit) {
-            Ok(planned) => least = least.min(planned.report.memory.peak_bytes),
-            Err(findings) => break findings.to_string(),
+    let mut limits = [17e9, 16e9, 15e9, 14e9].into_iter();
+    let refusal = limits.find_map(|limit| match plan(source, Effort::Normal, limit) {
+        Ok(planned) => {
+            least = least.min(planned.report.memory.peak_bytes);
+            None
         }
-        limit *= 0.95;
-    };
+        Err(findings) => Some(findings.to_string()),
+    });
+    let refusal = refusal.expect("parameters and gradients alone take 13 GB");
     let named = refusal.split("needs ").nth(1).and_then(|text| text.split(' ').next());
     let named: f64 = named.and_then(|number| number.parse().ok()).expect("what is needed");
-    assert!(named * 1e9 <= least * 1.01, "{least}\n{refusal}");
+    assert!(least.is_finite() && named * 1e9 <= least * 1.01, "{least}\n{refusal}");
 }
 
 /// Sums over random programs.

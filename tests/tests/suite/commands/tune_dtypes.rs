@@ -129,7 +129,7 @@ fn what_a_chip_or_a_program_cannot_have_is_left_out() {
     let found = tuned(&a100, &request(8, &["written", "fp8", "int8"]), &Options::default());
     let lines = [
         "fp8 is left out: a100 has no units that multiply it",
-        "int8 is left out: gradients need fractions",
+        "int8 is left out: gradients are fractions, which it has none of",
     ];
     assert_eq!(found.left_out, lines);
     let text = format(&found, "text");
