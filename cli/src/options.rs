@@ -25,6 +25,7 @@ pub(crate) fn search(args: &SearchArgs) -> Options {
         objective: args.objective,
         refinement: args.cost,
         fusion: args.fusion,
+        collectives: args.collectives,
         products: args.products,
         memory: args.memory,
         timeout: args.timeout,

@@ -111,7 +111,7 @@ fn resolved(
     options: &Options,
     rewrite: Rewrite<'_>,
 ) -> Checked {
-    let Options { hardware, rates, price, fusion, products, .. } = options.clone();
+    let Options { hardware, rates, price, fusion, collectives, products, .. } = options.clone();
     let Options { known, mesh, parts, dims, explicit, .. } = options.clone();
     let (file_named, unread) = hardware_file(file, name, options);
     diags.extend(unread);
@@ -121,6 +121,7 @@ fn resolved(
         rates,
         price,
         fusion,
+        collectives,
         products,
         known,
         file: file_named,

@@ -40,8 +40,8 @@ pub use display::units;
 pub use driver::{Checked, check, format, plan, unmeasured};
 pub use export::json;
 pub use options::{
-    AxisParts, AxisSize, DimSize, Fusion, Grouping, Objective, Options, Products, Rates,
-    Refinement, Strategy, sizes as setting,
+    AxisParts, AxisSize, Collectives, DimSize, Fusion, Grouping, Objective, Options, Products,
+    Rates, Refinement, Strategy, sizes as setting,
 };
 pub use planned::Planned;
 pub use planned::link_breakdown as networks;

@@ -4,6 +4,7 @@ pub mod sizes;
 
 use std::time::{Duration, Instant};
 
+pub use shardwise_ir::collectives::Collectives;
 use shardwise_ir::hardware::Hardware;
 use shardwise_ir::mesh::Mesh;
 pub use shardwise_ir::products::Products;
@@ -105,6 +106,8 @@ pub struct Options {
     pub price: Option<f64>,
     /// Which operations run as one kernel.
     pub fusion: Option<Fusion>,
+    /// Whether products run beside the collectives next to them.
+    pub collectives: Option<Collectives>,
     /// The dtype of products with weights of layers.
     pub products: Option<Products>,
     /// Hardware that programs may name beside the presets, such as [`crate::hardware::parse`]

@@ -3,7 +3,7 @@
 //!
 //! | folder | what is in it |
 //! | --- | --- |
-//! | `types` | [`ids`], [`dtype`]s, [`products`], the [`mesh`], [`axis_parts`], [`sharding`]s |
+//! | `types` | [`ids`], [`dtype`]s, [`mesh`], [`axis_parts`], [`sharding`]s, settings of a run |
 //! | `tables` | programs and plans: [`program`], [`blocks`], [`stages`], [`plan`], [`hardware`] |
 //! | [`functions`] | one table of operations: the properties of every function |
 //! | `loops` | [`pipeline`]s, gathered weights that are kept, [`unroll`] |
@@ -35,6 +35,8 @@ pub use loops::{checkpoint, pipeline, unroll};
 pub use shardwise_grammar::ast::Role;
 pub use shardwise_grammar::diag::{Diag, Severity};
 pub use shardwise_grammar::span::Span;
-pub use tables::{blocks, hardware, optimizer, plan, program, rates, rearrange, renumber, stages};
+pub use tables::{
+    blocks, filled, hardware, optimizer, plan, program, rates, rearrange, renumber, stages,
+};
 pub use total::total;
-pub use types::{axis_parts, dtype, ids, mesh, products, sharding};
+pub use types::{axis_parts, collectives, dtype, ids, mesh, products, sharding};

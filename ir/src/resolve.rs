@@ -25,7 +25,9 @@ mod optimizer;
 mod overrides;
 mod parts;
 mod pipeline;
+mod plan;
 mod repeat;
+mod route;
 mod scan;
 mod size;
 mod slice;
@@ -35,13 +37,15 @@ mod unknown;
 pub mod vocabulary;
 mod wording;
 
-use crate::codes::{names, syntax};
+use crate::codes::names;
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
 use shardwise_grammar::ast::{self, Role, Statement, Until, Weights};
 use shardwise_grammar::span::{Name, Span};
 
+use crate::collectives::Collectives;
 use crate::dtype::DType;
+use crate::filled::Filled;
 use crate::hardware::Hardware;
 use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::Mesh;
@@ -99,6 +103,7 @@ struct Resolver<'a> {
     mode: Mode,
     hardware: Option<Hardware>,
     fusion: Fusion,
+    collectives: Collectives,
     products: Products,
     mesh: Mesh,
     mesh_span: Option<Span>,
@@ -160,12 +165,6 @@ struct Resolver<'a> {
     diags: Vec<Diag>,
 }
 
-/// Whether a program is a plan, by its first statement or the caller's word.
-fn mode(file: &ast::File, overrides: &Overrides) -> Mode {
-    let is_plan = file.statements.first().is_some_and(|first| first.node == Statement::Plan);
-    if is_plan || overrides.explicit { Mode::Explicit } else { Mode::Ordinary }
-}
-
 /// The brackets of output declarations, and where each name is declared or defined first.
 fn read_ahead(file: &ast::File) -> (IndexMap<&str, &ast::Layout>, IndexMap<&str, Span>) {
     let mut output_layouts = IndexMap::new();
@@ -195,13 +194,14 @@ fn read_ahead(file: &ast::File) -> (IndexMap<&str, &ast::Layout>, IndexMap<&str,
 
 impl<'a> Resolver<'a> {
     fn new(file: &'a ast::File, overrides: &Overrides) -> Self {
-        let mode = mode(file, overrides);
+        let mode = plan::mode(file, overrides);
         let lost: IndexSet<String> = file.lost.names.iter().cloned().collect();
         let (output_layouts, defined_at) = read_ahead(file);
         Self {
             mode,
             hardware: None,
             fusion: Fusion::default(),
+            collectives: Collectives::default(),
             products: Products::default(),
             mesh: Mesh::default(),
             mesh_span: None,
@@ -312,7 +312,7 @@ impl<'a> Resolver<'a> {
             dtype: dtype.unwrap_or(DType::Bf16),
             dtype_written: dtype.is_some(),
             role: Some(if role == Role::FrozenParam { Role::Param } else { role }),
-            filled: 1.0,
+            filled: Filled::WHOLE,
             is_frozen: role == Role::FrozenParam,
             declared_sharding: Some(pin),
             repeat: self.block_of_layers(),
@@ -449,6 +449,7 @@ impl<'a> Resolver<'a> {
             mode: self.mode,
             hardware,
             fusion: self.fusion,
+            collectives: self.collectives,
             products: self.products,
             mesh: self.mesh,
             dims: self.dims,
@@ -481,20 +482,5 @@ impl<'a> Resolver<'a> {
         }
         self.diags.truncate(MOST_ERRORS);
         (program.filter(|_| !failed(&self.diags)), self.diags)
-    }
-
-    /// `plan` anywhere but first.
-    fn misplaced_plan(&mut self, file: &ast::File) {
-        for statement in
-            file.statements.iter().skip(1).filter(|statement| statement.node == Statement::Plan)
-        {
-            let diag = Diag::error(
-                syntax::PLAN_NOT_FIRST,
-                "`plan` is not the first statement",
-                statement.span,
-                "too late",
-            );
-            self.diags.push(diag.help("move it to the top: it makes the whole program explicit"));
-        }
     }
 }

@@ -6,6 +6,7 @@
 //! [`crate::loops`] and in `analysis`.
 
 pub mod blocks;
+pub mod filled;
 pub mod hardware;
 mod measured_presets;
 pub mod optimizer;

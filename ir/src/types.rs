@@ -4,6 +4,7 @@
 //! programs can name functions.
 
 pub mod axis_parts;
+pub mod collectives;
 pub mod dtype;
 pub mod ids;
 pub mod mesh;

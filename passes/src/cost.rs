@@ -1,6 +1,7 @@
 //! Prices steps and schedules them; computes memory, crossovers and reports.
 
 pub mod collective;
+pub(crate) mod collective_matmul;
 pub mod crossover;
 pub mod held;
 pub mod limits;

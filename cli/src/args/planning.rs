@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use shardwise::options::Effort;
-use shardwise::{Fusion, Objective, Products, Rates, Refinement, Strategy, setting};
+use shardwise::{Collectives, Fusion, Objective, Products, Rates, Refinement, Strategy, setting};
 
 use super::one_of::one_of;
 
@@ -93,6 +93,10 @@ pub(crate) struct SearchArgs {
     /// attention].
     #[arg(long, value_name = "KERNELS", value_parser = one_of::<Fusion>())]
     pub(crate) fusion: Option<Fusion>,
+    /// Whether products and the collectives next to them run beside each other, in chunks [default:
+    /// as the program's `hardware` line says, else whole].
+    #[arg(long, value_name = "PARTS", value_parser = one_of::<Collectives>())]
+    pub(crate) collectives: Option<Collectives>,
     /// The dtype in which products with weights of layers read their operands [default: as the
     /// program's `hardware` line says, else written].
     #[arg(long, value_name = "DTYPE", value_parser = one_of::<Products>())]

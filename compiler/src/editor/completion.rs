@@ -186,7 +186,7 @@ mod tests {
     fn each_statement_has_its_own_words() {
         has("hardware tpu|", &["tpu-v5p", "h100"], &["X"]);
         assert_eq!(at("hardware tpu-v|").0, "tpu-v");
-        has("hardware h100, |", &["rates=", "fusion=", "products="], &["h100"]);
+        has("hardware h100, |", &["rates=", "fusion=", "collectives=", "products="], &["h100"]);
         has("hardware h100, rates=|", &["measured", "peak"], &["h100"]);
         has("mesh Z=4 |", &["dcn", "ring", "over"], &["X"]);
         has("dim G=|", &["B", "D"], &["X"]);

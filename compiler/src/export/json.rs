@@ -212,6 +212,10 @@ pub struct StepJson {
     /// Whether it is a prefetchable collective: its operand is resident, or it has slack and its
     /// operand exists before the compute above it ends.
     pub may_run_early: bool,
+    /// Seconds of a collective in which the product that reads or produces its value runs beside
+    /// it, in chunks; absent where it runs whole.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub beside_product_s: Option<f64>,
     /// `forward`, `backward` or `optimizer`; empty in version 1.
     #[serde(default)]
     pub phase: String,
@@ -364,6 +368,7 @@ fn step_json(planned: &Planned, number: usize, phase: Phase) -> StepJson {
         times: cost.times as u64,
         critical: schedule.critical[number],
         may_run_early: schedule.early[number],
+        beside_product_s: Some(cost.beside_product.seconds).filter(|&seconds| seconds > 0.0),
         phase: phase.name().to_owned(),
         kernel: kernel.number,
         rematerialized: kernel.is_recomputed(),

@@ -77,13 +77,15 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
         }
         _ => {
             let links = links_in_words(&plan.program, cost, " ");
-            let mark = match (critical, report.schedule.early[number]) {
-                (true, false) => " critical",
-                (true, true) => " critical, prefetchable",
-                (false, true) => " prefetchable",
-                (false, false) => "",
-            };
-            format!("{:>7} {time:>7}  {links}{mark}", units::bytes(cost.bytes))
+            let marks = [
+                ("critical", critical),
+                ("prefetchable", report.schedule.early[number]),
+                ("chunked", cost.beside_product.seconds > 0.0),
+            ];
+            let marks = marks.iter().filter(|(_, is_so)| *is_so).map(|(mark, _)| *mark);
+            let marks = marks.collect::<Vec<_>>().join(", ");
+            let line = format!("{:>7} {time:>7}  {links} {marks}", units::bytes(cost.bytes));
+            line.trim_end().to_owned()
         }
     }
 }

@@ -190,6 +190,9 @@ fn steps(planned: &Planned) -> Vec<Step> {
             if matches!(step.kind, StepKind::Collective(..)) && report.schedule.early[number] {
                 facts.push("prefetchable".to_owned());
             }
+            if cost.beside_product.seconds > 0.0 {
+                facts.push("chunked".to_owned());
+            }
             Step {
                 name: step_name(&plan.program, step),
                 text: print::step(&plan.program, step),

@@ -20,6 +20,7 @@ use std::collections::BTreeSet;
 
 use index_vec::IndexVec;
 
+use crate::filled::Filled;
 use crate::functions::{Arithmetic, Function};
 use crate::ids::ValueId;
 use crate::program::{MapForm, Op, OpKind, Program, Share};
@@ -44,14 +45,15 @@ pub fn mark(program: &mut Program) {
         }
     };
     let shares: Vec<Share> = program.ops.iter().map(share_of).collect();
-    let filled: Vec<f64> = patterns
+    let filled: Vec<Filled> = patterns
         .iter()
         .zip(&used)
         .map(|(pattern, used)| {
             let zero = pattern.filter(Pattern::is_zero).map(|pattern| pattern.mask);
             let masks =
                 zero.into_iter().chain(used.mask()).filter(|mask| mask.is_never_held(program));
-            masks.map(|mask| mask.share(program).of_all).fold(1.0, f64::min)
+            let share = masks.map(|mask| mask.share(program)).fold(Share::WHOLE, Share::smaller);
+            Filled { share: share.of_all, uneven: share.uneven }
         })
         .collect();
     program.ops.iter_mut().zip(shares).for_each(|(op, share)| op.share = share);

@@ -93,6 +93,7 @@ impl<'p> Writer<'p> {
             mode: old.mode,
             hardware: old.hardware.clone(),
             fusion: old.fusion,
+            collectives: old.collectives,
             products: old.products,
             mesh: old.mesh.clone(),
             dims: old.dims.clone(),

@@ -35,9 +35,13 @@ impl Printer<'_> {
             OpKind::Update { dim } => {
                 format!("update_{}({})", self.dim_name(*dim), operands.join(", "))
             }
-            OpKind::Route(Route { tokens, experts, capacity, choices }) => {
+            OpKind::Route(route @ Route { tokens, experts, capacity, choices, .. }) => {
+                let busiest = match route.busiest {
+                    Route::EVEN => String::new(),
+                    busiest => format!(", busiest={:?}", busiest as f64 / Route::EVEN as f64),
+                };
                 format!(
-                    "route_{}({}, {choices})",
+                    "route_{}({}, {choices}{busiest})",
                     self.dim_subscript(&[*tokens, *experts, *capacity]),
                     operand(0)
                 )

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::blocks::Place;
 use super::{Printer, exact, step};
+use crate::collectives::Collectives;
 use crate::ids::ValueId;
 use crate::plan::{Materialization, Plan, Step, StepKind};
 use crate::products::Products;
@@ -94,16 +95,15 @@ fn given_output(plan: &Plan, value: ValueId, pin: &Pin) -> Option<Sharding> {
     given.map(|step| step.result.sharding.clone()).or_else(declared)
 }
 
-/// `, fusion=none, products=fp8`, where these are not the defaults.
+/// `, fusion=none, collectives=chunked, products=fp8`, where these are not the defaults.
 pub(super) fn settings(program: &Program) -> String {
-    let fusion = match program.fusion {
-        Fusion::Attention => String::new(),
-        other => format!(", fusion={}", other.name()),
-    };
-    match program.products {
-        Products::Written => fusion,
-        other => format!("{fusion}, products={}", other.name()),
-    }
+    let settings = [
+        ("fusion", program.fusion.name(), Fusion::default().name()),
+        ("collectives", program.collectives.name(), Collectives::default().name()),
+        ("products", program.products.name(), Products::default().name()),
+    ];
+    let written = settings.into_iter().filter(|(_, value, default)| value != default);
+    written.fold(String::new(), |text, (name, value, _)| text + ", " + name + "=" + value)
 }
 
 /// Whether a collective gives its result another name.

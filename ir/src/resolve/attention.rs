@@ -57,7 +57,7 @@ fn is_value_of(option: &str, number: &str) -> bool {
 }
 
 /// The functions that have options.
-const TAKE_OPTIONS: [&str; 4] = [NAME, "windows", "overlap", "conv"];
+const TAKE_OPTIONS: [&str; 5] = [NAME, "route", "windows", "overlap", "conv"];
 
 /// The options of a call.
 #[derive(Default)]

@@ -14,6 +14,7 @@ use strum::VariantArray;
 
 use super::Resolver;
 use super::overrides::{HardwareFile, Overrides, of_option};
+use crate::collectives::Collectives;
 use crate::hardware::Hardware;
 use crate::products::Products;
 use crate::program::{Fusion, Mode};
@@ -48,20 +49,23 @@ impl Resolver<'_> {
     /// Notes how the program runs, and returns the rates that it is priced with: as the options
     /// say, else the `hardware` line.
     fn settings_of_chip(&mut self, settings: &[Setting], overrides: &Overrides) -> Rates {
-        let (mut rates, mut fusion, mut products) = (None, None, None);
+        let (mut rates, mut fusion, mut collectives, mut products) = (None, None, None, None);
         for setting in settings {
             match setting.name.node.as_str() {
                 "rates" => self.note(&mut rates, setting, Rates::name),
                 "fusion" => self.note(&mut fusion, setting, Fusion::name),
+                "collectives" => self.note(&mut collectives, setting, Collectives::name),
                 "products" => self.note(&mut products, setting, Products::name),
                 other => {
                     let what = format!("hardware has no setting `{other}`");
-                    let help = "write `rates=measured`, `fusion=none` or `products=fp8`";
+                    let help = "write `rates=measured`, `fusion=none`, `collectives=chunked` or \
+                        `products=fp8`";
                     self.bad_setting(what, setting.name.span, help);
                 }
             }
         }
         self.fusion = overrides.fusion.or(fusion).unwrap_or_default();
+        self.collectives = overrides.collectives.or(collectives).unwrap_or_default();
         if self.mode == Mode::Ordinary {
             self.products = overrides.products.or(products).unwrap_or_default();
         }

@@ -8,6 +8,7 @@ use shardwise_grammar::ast::{self, Statement};
 
 use super::Resolver;
 use super::machine::LARGEST;
+use crate::collectives::Collectives;
 use crate::hardware::Hardware;
 use crate::products::Products;
 use crate::program::{Dim, Fusion};
@@ -27,6 +28,8 @@ pub struct Overrides {
     pub price: Option<f64>,
     /// Which operations run as one kernel.
     pub fusion: Option<Fusion>,
+    /// Whether products run beside the collectives next to them.
+    pub collectives: Option<Collectives>,
     /// The dtype of products with weights of layers.
     pub products: Option<Products>,
     /// The hardware file that the program names, if it names one.

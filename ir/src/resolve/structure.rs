@@ -14,7 +14,7 @@ use super::expression::scalar;
 use crate::Diag;
 use crate::ids::DimId;
 use crate::program::{Dim, Fill, MapForm, OpKind, Operand};
-use crate::rearrange::{Composite, Rearrange, Roll, Route, Window, regroup, regroup_by_factors};
+use crate::rearrange::{Composite, Rearrange, Roll, Window, regroup, regroup_by_factors};
 
 /// The calls of this module, for suggestions of similar names.
 pub(super) const NAMES: [&str; 23] = [
@@ -444,40 +444,6 @@ impl Resolver<'_> {
         let (operand, dims) = self.along(name, call, span, target)?;
         let [query, key] = dims[..] else { return self.bad_call(&form, span) };
         Some(self.map(MapForm::Causal { query, key, fill }, vec![operand]))
-    }
-
-    fn route(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
-        let form = "`route` is written `route_{T,E->C}(Scores, 2)`: tokens along `T` to so many of \
-            the experts `E`, into slots `C`";
-        let words =
-            call.subscript.as_ref().map(|subscript| subscript.node.clone()).unwrap_or_default();
-        let ([tokens, experts, slots], [scores, choices]) = (&words[..], &call.arguments[..])
-        else {
-            return self.bad_call(form, span);
-        };
-        let Some(choices) = scalar(choices).and_then(|number| number.parse::<u64>().ok()) else {
-            return self.bad_call(form, span);
-        };
-        let scores = self.operand(scores, target)?;
-        let route = Route {
-            tokens: self.dim(tokens)?,
-            experts: self.dim(experts)?,
-            capacity: self.dim(slots)?,
-            choices,
-        };
-        self.has(&scores, route.tokens, tokens)?;
-        self.has(&scores, route.experts, experts)?;
-        self.is_new(&scores, route.capacity, slots)?;
-        let among = self.dims[route.experts].size;
-        if route.tokens == route.experts || choices == 0 || choices > among {
-            let message = format!("a token cannot be sent to {choices} of {among} experts");
-            self.error(
-                Diag::error(names::BAD_SIZE, message, span, "this call")
-                    .help(format!("from 1 to {among}; {form}")),
-            );
-            return None;
-        }
-        Some(self.plain(OpKind::Route(route), vec![scores]))
     }
 
     fn position(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {

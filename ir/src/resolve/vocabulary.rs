@@ -4,8 +4,9 @@
 use shardwise_grammar::keywords::{KEYWORDS, RESERVED};
 use strum::VariantArray;
 
-use super::{asserts, attention, convolution, opaque, optimizer, pipeline, structure};
+use super::{asserts, attention, convolution, opaque, optimizer, pipeline, route, structure};
 use crate::blocks::ValueGroup;
+use crate::collectives::Collectives;
 use crate::dtype::DType;
 use crate::mesh::KindName;
 use crate::products::Products;
@@ -53,11 +54,13 @@ pub fn vocabulary() -> Vec<Vocabulary> {
         ("Kinds of mesh axes", KindName::VARIANTS.iter().map(|kind| kind.name()).collect()),
         ("Rates", Rates::VARIANTS.iter().map(|rates| rates.name()).collect()),
         ("Fusion", Fusion::VARIANTS.iter().map(|fusion| fusion.name()).collect()),
+        ("Parts of collectives", Collectives::VARIANTS.iter().map(|parts| parts.name()).collect()),
         ("Products", Products::VARIANTS.iter().map(|products| products.name()).collect()),
         ("Collectives", CollectiveKind::ALL.iter().map(CollectiveKind::name).collect()),
         ("Calls that change or read dimensions", calls),
         ("Options of attention", attention::OPTIONS.to_vec()),
         ("Options of convolutions", convolution::OPTIONS.to_vec()),
+        ("Options of routes", route::OPTIONS.to_vec()),
         ("Options of a pipeline", pipeline::OPTIONS.to_vec()),
         ("Schedules of a pipeline", Schedule::ALL.map(Schedule::name).to_vec()),
         ("What checkpoint names", ValueGroup::VARIANTS.iter().map(|it| it.name()).collect()),

@@ -51,11 +51,11 @@ const ALLOCATOR: f64 = 0.05;
 const ROWS: &[Row] = &[
     Row { name: "a100", product: [0.77, 0.77, 0.0, 0.73, 4.9], product_fp4: 0.0,
           attention: [0.57, 0.73, 13.8],
-          pass: [0.85, 1.6], sustained: 0.93, link: [0.75, 40.0, 7.0, 0.87],
+          pass: [0.85, 1.6], sustained: 0.88, link: [0.75, 40.0, 7.0, 0.87],
           network: [0.93, 0.0, 10.0, 5.0], in_switch: 0.0 },
     Row { name: "h100", product: [0.80, 0.0, 0.66, 0.84, 3.1], product_fp4: 0.0,
           attention: [0.64, 0.87, 12.9],
-          pass: [0.92, 1.6], sustained: 0.70, link: [0.80, 15.0, 3.5, 0.80],
+          pass: [0.92, 1.6], sustained: 0.69, link: [0.80, 15.0, 3.5, 0.80],
           network: [0.93, 0.0, 10.0, 5.0], in_switch: 0.58 },
     Row { name: "h200", product: [0.79, 0.0, 0.66, 0.81, 3.3], product_fp4: 0.0,
           attention: [0.62, 0.83, 12.9],

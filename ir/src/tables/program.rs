@@ -13,7 +13,9 @@ use shardwise_grammar::span::Span;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 pub use crate::blocks::{BatchSplit, BlockKind, Blocks, Repeat, Scan};
+use crate::collectives::Collectives;
 use crate::dtype::DType;
+use crate::filled::Filled;
 pub use crate::functions::{
     Along, CollectiveKind, Digest, Fill, Linearity, MapFn, MapForm, Opaque, ReduceFn,
 };
@@ -59,9 +61,9 @@ pub struct Value {
     /// `input`, `param` or `state` for declared values; `None` for results (outputs are listed
     /// apart).
     pub role: Option<Role>,
-    /// The share of its elements that a device holds: less than all of them where routing fills few
-    /// of the slots and drops no token ([`crate::sparse`]). Not printed: it follows from the masks.
-    pub filled: f64,
+    /// How many of its elements a device holds: not all of them where routing fills few of the
+    /// slots and drops no token ([`crate::sparse`]). Not printed: it follows from the masks.
+    pub filled: Filled,
     /// Whether it is a parameter that is not trained: it has no gradient and no optimizer state.
     pub is_frozen: bool,
     /// The declared sharding of an input, or the written brackets of a left side. `None`: the
@@ -83,7 +85,7 @@ impl Value {
             dtype,
             dtype_written: false,
             role: None,
-            filled: 1.0,
+            filled: Filled::WHOLE,
             is_frozen: false,
             declared_sharding: None,
             repeat: None,
@@ -403,6 +405,8 @@ pub struct Program {
     pub hardware: Hardware,
     /// Which operations run as one kernel.
     pub fusion: Fusion,
+    /// Whether products run beside the collectives next to them.
+    pub collectives: Collectives,
     /// The dtype of products with weights, until operands are converted to it.
     pub products: Products,
     /// The devices.

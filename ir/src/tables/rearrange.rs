@@ -198,6 +198,19 @@ pub struct Route {
     pub capacity: DimId,
     /// The number of experts per token.
     pub choices: u64,
+    /// How many times the mean of all devices the busiest one has, in thousandths: tokens, where
+    /// experts are split.
+    pub busiest: u64,
+}
+
+impl Route {
+    /// Every device has the same number of tokens.
+    pub const EVEN: u64 = 1000;
+
+    /// How many times the mean the busiest device has, of so many.
+    pub fn imbalance(self, devices: u64) -> f64 {
+        (self.busiest as f64 / Self::EVEN as f64).min(devices as f64)
+    }
 }
 
 /// Dimensions that become others: their factors, major to minor, are the same.

@@ -11,6 +11,7 @@
 
 use crate::ids::DimId;
 use crate::program::Dim;
+use crate::rearrange::Route;
 use index_vec::IndexVec;
 
 /// An order in which the `i`-th of so many pairs of blocks is the `i`-th block of the sequence and
@@ -130,11 +131,13 @@ pub struct Share {
     pub of_all: f64,
     /// The mask that leaves it, if it is a causal one.
     pub causal: Option<CausalMask>,
+    /// How tokens are sent to experts, where that leaves it.
+    pub uneven: Option<Route>,
 }
 
 impl Share {
     /// Nothing is masked.
-    pub const WHOLE: Self = Self { of_all: 1.0, causal: None };
+    pub const WHOLE: Self = Self { of_all: 1.0, causal: None, uneven: None };
 
     /// The smaller of two.
     #[must_use]
@@ -151,8 +154,9 @@ impl Share {
     /// How many times the average the busiest device computes, where a dimension is split into so
     /// many parts.
     pub fn imbalance(self, dims: &IndexVec<DimId, Dim>, parts: impl Fn(DimId) -> u64) -> f64 {
+        let experts = self.uneven.map(|route| route.imbalance(parts(route.experts)));
         let busiest = self.causal.map(|causal| causal.share_of_busiest(dims, parts));
-        busiest.map_or(1.0, |busiest| (busiest / self.of_all).max(1.0))
+        busiest.map(|busiest| busiest / self.of_all).or(experts).unwrap_or(1.0).max(1.0)
     }
 }
 

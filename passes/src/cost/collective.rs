@@ -195,9 +195,23 @@ pub(crate) fn hop_seconds(program: &Program, axis: AxisId, bytes: f64) -> f64 {
     )
 }
 
+/// The bytes that price a step, of a value with so many on a device in each sharding: where devices
+/// hold unequal parts, those of the device that sends or receives the most.
+pub(crate) fn volume(
+    kind: &CollectiveKind,
+    from: &Sharding,
+    to: &Sharding,
+    is_uneven: bool,
+    bytes: impl Fn(&Sharding) -> f64,
+) -> f64 {
+    let sent = bytes(&volume_side(kind, from, to));
+    let is_exchange = *kind == CollectiveKind::AllToAll;
+    if is_uneven && is_exchange { sent.max(bytes(to)) } else { sent }
+}
+
 /// The sharding whose local bytes price a step: the larger side for gathers, else what the device
 /// starts from, of which it first cuts off what a scatter or an AllToAll slices.
-pub(crate) fn volume_side<'a>(
+fn volume_side<'a>(
     kind: &CollectiveKind,
     from: &'a Sharding,
     to: &'a Sharding,

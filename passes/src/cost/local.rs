@@ -135,6 +135,41 @@ fn measured_parts(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s:
     Parts { flops_s, hbm_s, fixed_s }
 }
 
+/// Seconds of a product in chunks, as many along each of `split` dimensions as it says. A chunk
+/// reads its part of operands that have them and all of others; where the result has none, each
+/// adds to what the ones before have summed.
+pub(crate) fn in_chunks_s(
+    program: &Program,
+    op: &Op,
+    operands: &[&Sharding],
+    result: &Sharding,
+    split: &[(DimId, f64)],
+) -> f64 {
+    let chunks: f64 = split.iter().map(|(_, parts)| parts).product();
+    let passes = |value: ValueId| {
+        let dims = &program.values[value].dims;
+        let others = split.iter().filter(|(dim, _)| !dims.contains(dim));
+        others.map(|(_, parts)| parts).product::<f64>()
+    };
+    let bytes = |value, sharding| bytes_in(program, op.repeat, value, sharding);
+    let given = op.operands.iter().zip(operands).enumerate();
+    let read = given.filter(|(position, _)| !op.kernel.has_on_chip(*position));
+    let read =
+        read.map(|(_, (operand, sharding))| passes(operand.value) * bytes(operand.value, sharding));
+    let written = f64::from(!op.kernel.result_on_chip) * bytes(op.result, result);
+    let bytes = read.sum::<f64>() + (2.0 * passes(op.result) - 1.0) * written;
+    let whole = work(program, op, operands, result);
+    let (flops_s, hbm_s) =
+        (whole.flops_s, bytes / program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY));
+    match program.hardware.rates {
+        Rates::Peak => flops_s.max(hbm_s),
+        Rates::Measured => {
+            let chunk = (flops_s / chunks, hbm_s / chunks);
+            chunks * measured_parts(program, op, dtype(program, op), chunk.0, chunk.1).seconds()
+        }
+    }
+}
+
 /// Whether the result has the bytes of the operand, in another shape.
 fn is_view(op: &Op) -> bool {
     matches!(op.kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)))
@@ -156,7 +191,7 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
         op.operands.iter().zip(operands).enumerate().map(|(position, (operand, sharding))| {
             let is_read = !op.kernel.has_on_chip(position);
             // Of what is updated in place, rows are read and written that the gradient has.
-            let is_filled = program.values[operand.value].filled < 1.0;
+            let is_filled = program.values[operand.value].filled.is_part();
             let share = if op.is_product() || is_filled { 1.0 } else { op.share.of_all };
             f64::from(is_read) * share * bytes_in(program, op.repeat, operand.value, sharding)
         })

@@ -6,8 +6,9 @@ use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::Program;
 
 use crate::cost::collective::{
-    CostModel, Refinement, collective_seconds, participating_axes, volume_side,
+    CostModel, Refinement, collective_seconds, participating_axes, volume,
 };
+use crate::cost::collective_matmul::{self, BesideProduct};
 use crate::cost::held::{self, HeldKind};
 use crate::cost::liveness::{self, Memory};
 use crate::cost::local;
@@ -45,6 +46,8 @@ pub struct StepCost {
     pub links: Vec<AxisId>,
     /// Whether it uses the link to the host.
     pub uses_host: bool,
+    /// How far a collective runs beside the product that reads or produces its value.
+    pub beside_product: BesideProduct,
 }
 
 impl StepCost {
@@ -189,7 +192,8 @@ fn without_overlap(steps: &[StepCost]) -> f64 {
 
 /// Prices a plan.
 pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
-    let steps = price_steps(plan, refinement);
+    let mut steps = price_steps(plan, refinement);
+    collective_matmul::overlap(plan, &mut steps);
     let sum = |collective: bool| -> f64 {
         let wanted = |(step, cost): &(&Step, &StepCost)| cost.is_move(step) == collective;
         plan.steps
@@ -271,11 +275,10 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
         StepKind::Collective(collective, _) => {
             let (from, to) = (&step.operands[0].sharding, &step.result.sharding);
             let axes = participating_axes(&collective.kind, from, to);
-            let bytes = local_shape::local_bytes(
-                program,
-                step.result.value,
-                &volume_side(&collective.kind, from, to),
-            );
+            let is_uneven = program.values[step.result.value].filled.uneven.is_some();
+            let bytes = volume(&collective.kind, from, to, is_uneven, |sharding| {
+                local_shape::local_bytes(program, step.result.value, sharding)
+            });
             let seconds = collective_seconds(program, &collective.kind, &axes, bytes, refinement);
             StepCost {
                 seconds,

@@ -3,7 +3,8 @@
 //!
 //! Collectives on links of different axes overlap, and transfers to the host with all of them; of
 //! several that wait for the same links the first in program order starts first, and none waits for
-//! another that cannot start yet.
+//! another that cannot start yet. A collective and a product next to it can run beside each other,
+//! in chunks, where that is asked for ([`crate::cost::collective_matmul`]).
 //! `overlap ≤ scheduled ≤ serial`: no resource does two things at once, and something is always
 //! running. A step is *critical* if it has no slack: a longer step makes the makespan longer. A
 //! collective is *prefetchable* if its operand is resident (it can overlap the compute before the
@@ -34,6 +35,7 @@ use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::program::Blocks;
 use shardwise_ir::unroll::{self, Copy};
 
+use crate::cost::collective_matmul::{self, Chunked};
 use crate::cost::pipeline_stages::{self, Staged};
 use crate::cost::report::StepCost;
 use crate::layouts::composite::ExpandedPlan;
@@ -244,6 +246,15 @@ impl PartialOrd for Time {
     }
 }
 
+/// What ends at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A step.
+    End(usize),
+    /// What a step waits for: the other one's last chunks.
+    Release(usize),
+}
+
 /// An event-driven simulation.
 struct ScheduleSimulation<'a> {
     costs: &'a [StepCost],
@@ -263,11 +274,13 @@ struct ScheduleSimulation<'a> {
     busy: Vec<bool>,
     last_on: Vec<Option<usize>>,
     last_local: Option<usize>,
-    running: BinaryHeap<Reverse<(Time, usize)>>,
+    /// For each step, the one that it runs beside.
+    chunked: Vec<Option<Chunked>>,
+    running: BinaryHeap<Reverse<(Time, Event)>>,
     start_s: Vec<f64>,
     end_s: Vec<f64>,
-    /// For each step, the steps whose end it waited for.
-    waits: Vec<Vec<usize>>,
+    /// For each step, the steps whose end it waited for, and how much before it.
+    waits: Vec<Vec<(usize, f64)>>,
 }
 
 impl<'a> ScheduleSimulation<'a> {
@@ -289,6 +302,7 @@ impl<'a> ScheduleSimulation<'a> {
             busy: vec![false; axes + 1],
             last_on: vec![None; axes + 1],
             last_local: None,
+            chunked: collective_matmul::chunked(plan, costs, dataflow),
             running: BinaryHeap::new(),
             start_s: vec![0.0; steps],
             end_s: vec![0.0; steps],
@@ -304,15 +318,15 @@ impl<'a> ScheduleSimulation<'a> {
 
     fn all(&mut self) {
         self.start_what_can(0.0);
-        while let Some(Reverse((Time(now), step))) = self.running.pop() {
-            self.finish(step);
+        while let Some(Reverse((Time(now), event))) = self.running.pop() {
+            self.happen(event);
             // Steps that end at the same time release their resources together.
             while let Some(&Reverse((Time(then), other))) = self.running.peek() {
                 if then > now {
                     break;
                 }
                 self.running.pop();
-                self.finish(other);
+                self.happen(other);
             }
             self.start_what_can(now);
         }
@@ -325,6 +339,27 @@ impl<'a> ScheduleSimulation<'a> {
         }
     }
 
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::End(step) => self.finish(step),
+            Event::Release(step) => self.release(step),
+        }
+    }
+
+    /// One more of what a step waits for is there.
+    fn release(&mut self, step: usize) {
+        self.missing[step] -= 1;
+        if self.missing[step] == 0 {
+            self.offer(step);
+        }
+    }
+
+    /// How much before the end of one step another, which reads its result, may start.
+    fn lead_s(&self, first: usize, then: usize) -> f64 {
+        let chunked = self.chunked[then].filter(|chunked| chunked.first == first);
+        chunked.map_or(0.0, |chunked| chunked.lead_s)
+    }
+
     fn finish(&mut self, step: usize) {
         if self.is_local[step] {
             self.computing = false;
@@ -334,9 +369,8 @@ impl<'a> ScheduleSimulation<'a> {
         }
         let dataflow = self.dataflow;
         for (reader, _) in dataflow.readers(step) {
-            self.missing[reader] -= 1;
-            if self.missing[reader] == 0 {
-                self.offer(reader);
+            if self.lead_s(step, reader) == 0.0 {
+                self.release(reader);
             }
         }
     }
@@ -348,7 +382,7 @@ impl<'a> ScheduleSimulation<'a> {
             self.started += 1;
             self.computing = true;
             let before = self.last_local.replace(next);
-            self.start(next, now, before.into_iter().collect());
+            self.start(next, now, before.map(|before| (before, 0.0)).into_iter().collect());
         }
         while let Some(next) = self.next_collective() {
             let links = &self.links[next];
@@ -356,7 +390,7 @@ impl<'a> ScheduleSimulation<'a> {
             let mut before = Vec::new();
             for &link in links {
                 self.busy[link] = true;
-                before.extend(self.last_on[link].replace(next));
+                before.extend(self.last_on[link].replace(next).map(|before| (before, 0.0)));
             }
             self.start(next, now, before);
         }
@@ -369,18 +403,26 @@ impl<'a> ScheduleSimulation<'a> {
         free.filter_map(|(_, steps)| steps.first().copied()).min()
     }
 
-    fn start(&mut self, step: usize, now: f64, mut before: Vec<usize>) {
-        before.extend(self.dataflow.producers(step));
+    fn start(&mut self, step: usize, now: f64, mut before: Vec<(usize, f64)>) {
+        let dataflow = self.dataflow;
+        before.extend(dataflow.producers(step).map(|first| (first, self.lead_s(first, step))));
         self.waits[step] = before;
-        self.start_s[step] = now;
-        self.end_s[step] = now + self.costs[step].seconds;
-        self.running.push(Reverse((Time(self.end_s[step]), step)));
+        let end_s = now + self.costs[step].seconds;
+        (self.start_s[step], self.end_s[step]) = (now, end_s);
+        self.running.push(Reverse((Time(end_s), Event::End(step))));
+        for (reader, _) in dataflow.readers(step) {
+            let lead_s = self.lead_s(step, reader);
+            if lead_s > 0.0 {
+                let release_s = (end_s - lead_s).max(now);
+                self.running.push(Reverse((Time(release_s), Event::Release(reader))));
+            }
+        }
     }
 }
 
 /// Steps without slack, found backwards from the end.
 fn critical(
-    waits: &[Vec<usize>],
+    waits: &[Vec<(usize, f64)>],
     costs: &[StepCost],
     start_s: &[f64],
     end_s: &[f64],
@@ -394,13 +436,16 @@ fn critical(
     });
     for step in order {
         let latest_start = latest_end[step] - costs[step].seconds;
-        for &before in &waits[step] {
-            latest_end[before] = latest_end[before].min(latest_start);
+        for &(before, lead_s) in &waits[step] {
+            latest_end[before] = latest_end[before].min(latest_start + lead_s);
         }
     }
     let rounding = makespan_s * 1e-12;
-    let slackless =
-        |step: usize| latest_end[step] - end_s[step] <= rounding && end_s[step] > start_s[step];
+    let slackless = |step: usize| {
+        latest_end[step] - end_s[step] <= rounding
+            && end_s[step] > start_s[step]
+            && !costs[step].beside_product.is_hidden
+    };
     (0..costs.len()).map(slackless).collect()
 }
 

@@ -6,7 +6,7 @@ use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
-use shardwise_ir::program::{KernelPart, OpKind, Phase, Recomputes};
+use shardwise_ir::program::{KernelPart, OpKind, Operand, Phase, Recomputes};
 
 use super::implicit::{Implicit, implicit};
 use super::kernels::{readers, same_dims};
@@ -125,8 +125,8 @@ impl Parts<'_> {
         };
         let operands = op.operands.iter().take(u64::BITS as usize).enumerate();
         let on_chip = operands
-            .filter(|(_, operand)| {
-                is_inside(operand.value) || self.is_read_before(id, ops, operand.value)
+            .filter(|&(position, operand)| {
+                is_inside(operand.value) || self.is_read_before(id, ops, position)
             })
             .fold(0, |bits, (position, _)| bits | 1 << position);
         KernelPart {
@@ -144,17 +144,25 @@ impl Parts<'_> {
         }
     }
 
-    /// Whether a product of attention reads an array that an earlier one of the same kernel has
-    /// read: keys that are the values, too. Without a collective inside the kernel both read it in
-    /// the same sharding, or this one a slice of it, since the dimensions that both have in common
-    /// with the scores are split as those are. With one, the second read may be the larger, and is
-    /// priced too low: kernels are assigned before shardings are known.
-    fn is_read_before(&self, id: OpId, ops: &[OpId], value: ValueId) -> bool {
-        let reads =
-            |op: OpId| self.program.ops[op].operands.iter().any(|operand| operand.value == value);
-        self.is_attention(ops)
-            && self.is_product(id)
-            && ops.iter().any(|&op| op < id && self.is_product(op) && reads(op))
+    /// Whether the kernel has read what an operand names before it does. Element-wise operations
+    /// and reductions of a kernel pass over its arrays side by side, so that each is read once
+    /// however often they name it; a product reads its operands in tiles of its own. Of attention
+    /// the products read an array once as well: keys that are the values, too.
+    ///
+    /// Without a collective inside the kernel all read it in the same sharding, or this one a
+    /// slice of it, since the dimensions that both have in common with the scores are split as
+    /// those are. With one, the second read may be the larger, and is priced too low: kernels are
+    /// assigned before shardings are known.
+    fn is_read_before(&self, id: OpId, ops: &[OpId], position: usize) -> bool {
+        let operands = &self.program.ops[id].operands;
+        let value = operands[position].value;
+        let is_product = self.is_product(id);
+        let names = |operand: &Operand| operand.value == value;
+        let reads = |op: OpId| self.program.ops[op].operands.iter().any(names);
+        let beside = |op: OpId| op < id && self.is_product(op) == is_product && reads(op);
+        let is_alike = !is_product || self.is_attention(ops);
+        let is_here = !is_product && operands[..position].iter().any(names);
+        is_here || is_alike && ops.iter().any(|&op| beside(op))
     }
 
     fn is_never_written(&self, value: ValueId) -> bool {

@@ -158,6 +158,7 @@ pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> ExpandedP
         mode: program.mode,
         hardware: program.hardware.clone(),
         fusion: program.fusion,
+        collectives: program.collectives,
         products: program.products,
         mesh: program.mesh.clone(),
         dims,
@@ -292,7 +293,14 @@ fn write_out(
 ) -> Vec<Step> {
     let OpKind::Composite { function, dims } = &op.kind else { return Vec::new() };
     let all = statements(*function, dims);
-    let mut expansion = Expansion { program, op, operand, given: Vec::new(), steps: Vec::new() };
+    let mut expansion = Expansion {
+        program,
+        op,
+        operand,
+        given: Vec::new(),
+        reads_whole: false,
+        steps: Vec::new(),
+    };
     let last = all.len() - 1;
     for (number, (kind, parts)) in all.into_iter().enumerate() {
         let name =
@@ -320,6 +328,8 @@ struct Expansion<'p> {
     operand: &'p Sharding,
     /// The results of the statements so far.
     given: Vec<ValueId>,
+    /// Whether one of them reads the operand.
+    reads_whole: bool,
     steps: Vec<Step>,
 }
 
@@ -344,6 +354,7 @@ impl Expansion<'_> {
             Reduction::Sum
         };
         let kernel = self.kernel_part(parts, result);
+        self.reads_whole |= parts.contains(&Whole);
         let id = self.program.ops.push(Op {
             kind,
             operands,
@@ -387,14 +398,18 @@ impl Expansion<'_> {
     }
 
     /// The place of a statement in the kernel of the composite: what statements yield to each other
-    /// stays on the chip, where operations are fused at all.
+    /// stays on the chip, where operations are fused at all, and the operand is read once.
     fn kernel_part(&self, parts: &[Input], result: ValueId) -> KernelPart {
         let own = self.op.kernel;
         if self.program.fusion == Fusion::None {
             return own;
         }
-        let is_inside = |part: &Input| *part != Whole || own.has_on_chip(0);
-        let inside = parts.iter().enumerate().filter(|(_, part)| is_inside(part));
+        let is_read_before =
+            |position: usize| self.reads_whole || parts[..position].contains(&Whole);
+        let is_inside = |position: usize, part: &Input| {
+            *part != Whole || own.has_on_chip(0) || is_read_before(position)
+        };
+        let inside = parts.iter().enumerate().filter(|(position, part)| is_inside(*position, part));
         KernelPart {
             operands_on_chip: inside.fold(0, |bits, (position, _)| bits | 1 << position),
             result_on_chip: result != self.op.result || own.result_on_chip,

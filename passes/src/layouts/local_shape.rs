@@ -32,14 +32,24 @@ pub fn local_bytes(program: &Program, value: ValueId, sharding: &Sharding) -> f6
     bytes_in(program, program.values[value].repeat, value, sharding)
 }
 
-/// Elements of `value` on a device in the statements of `block`.
+/// Elements of `value` on a device in the statements of `block`: on the fullest, where devices have
+/// unequal numbers.
 pub(crate) fn elements_in(
     program: &Program,
     block: Option<RepeatId>,
     value: ValueId,
     sharding: &Sharding,
 ) -> f64 {
-    program.values[value].filled * places_in(program, block, value, sharding)
+    filled(program, value, sharding) * places_in(program, block, value, sharding)
+}
+
+/// The share of a value's elements that the fullest device holds of its block.
+fn filled(program: &Program, value: ValueId, sharding: &Sharding) -> f64 {
+    let dims = &program.values[value].dims;
+    program.values[value].filled.of_fullest(|dim| {
+        let place = dims.iter().position(|&other| other == dim);
+        place.map_or(1, |place| parts(&program.mesh, &sharding.dims[place]))
+    })
 }
 
 /// Places of `value` on a device in the statements of `block`: its elements, and those that routing

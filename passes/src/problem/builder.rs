@@ -202,11 +202,10 @@ impl Builder<'_> {
         let definition = self.definition_for(problem, operand, op.operands[0].pin.as_ref());
         let start = problem.table(operand).space.find(&from).into_iter().collect();
         problem.definitions[definition].demands.push(Demand::Fixed(start));
-        let bytes = local_shape::local_bytes(
-            problem.program,
-            operand,
-            &crate::cost::collective::volume_side(kind, &from, &to),
-        );
+        let is_uneven = problem.program.values[operand].filled.uneven.is_some();
+        let bytes = crate::cost::collective::volume(kind, &from, &to, is_uneven, |sharding| {
+            local_shape::local_bytes(problem.program, operand, sharding)
+        });
         let axes = crate::cost::collective::participating_axes(kind, &from, &to);
         let cost_model = &problem.tables.cost_model;
         let seconds = crate::cost::collective::collective_seconds(

@@ -12,11 +12,10 @@ use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::Collective;
 use shardwise_ir::program::{CollectiveKind, Program};
+use shardwise_ir::rearrange::Route;
 use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
-use crate::cost::collective::{
-    CostModel, collective_seconds, participating_axes, sliced, volume_side,
-};
+use crate::cost::collective::{CostModel, collective_seconds, participating_axes, sliced, volume};
 use crate::layouts::local_shape;
 use crate::reshard::part::{Grouped, MOST_STATES, Part};
 use crate::reshard::relaxed::{self, AxisClasses};
@@ -33,6 +32,10 @@ pub(crate) struct ValueShape {
     pub sizes: Vec<(u64, bool)>,
     /// Bits an element.
     pub bits: u32,
+    /// The bits of the share of its elements that devices hold.
+    pub share: u64,
+    /// Where experts have unequal numbers of tokens, the place of their dimension.
+    pub busiest: Option<(usize, Route)>,
     /// The reduction of its partial results; `None` if it is never partial.
     pub partial: Option<Reduction>,
     /// The stage axis of its pipeline, along which devices have different layers.
@@ -230,7 +233,12 @@ impl Pricing<'_> {
             .zip(&sharding.dims)
             .map(|(&(size, _), axes)| size.div_ceil(parts(axes)) as f64)
             .product();
-        elements * f64::from(self.shape.bits) / 8.0
+        let of_fullest = self
+            .shape
+            .busiest
+            .map_or(1.0, |(place, route)| route.imbalance(parts(&sharding.dims[place])));
+        let share = (f64::from_bits(self.shape.share) * of_fullest).min(1.0);
+        share * elements * f64::from(self.shape.bits) / 8.0
     }
 
     fn weight(&self, kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Weight {
@@ -239,7 +247,7 @@ impl Pricing<'_> {
             self.program,
             kind,
             &axes,
-            self.bytes(&volume_side(kind, from, to)),
+            volume(kind, from, to, self.shape.busiest.is_some(), |sharding| self.bytes(sharding)),
             self.cost_model.refinement,
         );
         let weight = self.cost_model.weight(kind, seconds, &self.program.mesh.links(&axes));

@@ -9,6 +9,7 @@ use rustc_hash::FxBuildHasher;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Op, OpKind, Operand, Program};
+use shardwise_ir::rearrange::Route;
 use shardwise_ir::sharding::{Pin, Reduction, Sharding};
 
 use crate::cost::collective::{CostModel, Refinement};
@@ -82,6 +83,8 @@ impl<'a> Tables<'a> {
             let shape = ValueShape {
                 sizes,
                 bits: value.dtype.bits(),
+                share: value.filled.share.to_bits(),
+                busiest: busiest(program, id),
                 partial: partial[id.index()],
                 staged_over,
                 is_on_host: on_host.contains(&id),
@@ -159,6 +162,14 @@ impl<'a> Tables<'a> {
         let accepted = |&state: &State| self.part.accepts(pin, space.sharding(state));
         (0..space.len()).filter(accepted).collect()
     }
+}
+
+/// The dimension of a value by which experts are split, and the numbers of tokens.
+fn busiest(program: &Program, value: ValueId) -> Option<(usize, Route)> {
+    let value = &program.values[value];
+    let route = value.filled.uneven?;
+    let place = value.dims.iter().position(|&dim| dim == route.experts)?;
+    Some((place, route))
 }
 
 fn layouts_of_part(

@@ -17,12 +17,14 @@
 //!
 //! A schedule is searched in the same way: the makespan is at least the time of the busiest
 //! resource and at least the critical path ([`crate::search::critical_path`]), and plans that
-//! balance the resources are those whose schedules can be short. Every plan that is met on the way
+//! balance the resources are those whose schedules can be short. (Where collectives run in chunks
+//! beside products, the critical path is no bound.) Every plan that is met on the way
 //! is scheduled. The search starts from the plans of the other objectives, so it is never worse
 //! than they are; these and others within memory are in [`crate::search::starts`]. Where only plans
 //! below a goal are wanted, the bounds come first: what they exclude needs no starts.
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem as Lp};
+use shardwise_ir::collectives::Collectives;
 use shardwise_ir::plan::Plan;
 
 use crate::cost::collective::{CostModel, Refinement};
@@ -162,7 +164,8 @@ fn branch(textbook: &Plan, shares: &[Vec<f64>], known: &mut Known<'_>) -> f64 {
         .map(|(counted, shares)| View::new(counted, textbook, shares[0], &known.request.interrupt))
         .collect();
     let is_scheduled = known.request.objective == Objective::Scheduled;
-    let critical_path = is_scheduled.then(|| CriticalPath::new(in_seconds)).flatten();
+    let is_chained = is_scheduled && tables.program.collectives == Collectives::Whole;
+    let critical_path = is_chained.then(|| CriticalPath::new(in_seconds)).flatten();
     let solutions = MOST_SOLUTIONS.min(MOST_WORK / views[0].problem.variables.len().max(1));
     let solutions = known.share_of(solutions);
     let evaluations = known.share_below(MOST_EVALUATIONS);

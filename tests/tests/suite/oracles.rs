@@ -2,6 +2,7 @@
 //! finite differences, closed formulas.
 
 mod brute_force;
+mod collective_matmul;
 mod dual_bounds;
 mod numerical_gradients;
 mod parts_for_reshards;

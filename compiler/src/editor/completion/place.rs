@@ -95,8 +95,11 @@ fn of_keyword(keyword: &str, rest: &str) -> Option<Vec<Wanted>> {
         "hardware" => match (option, last) {
             (Some("rates"), _) => vec![Words("Rates")],
             (Some("fusion"), _) => vec![Words("Fusion")],
+            (Some("collectives"), _) => vec![Words("Parts of collectives")],
             (Some("products"), _) => vec![Words("Products")],
-            _ if !is_first => vec![Exactly(&["rates=", "fusion=", "products="])],
+            _ if !is_first => {
+                vec![Exactly(&["rates=", "fusion=", "collectives=", "products="])]
+            }
             (_, "from") => Vec::new(),
             _ => vec![Wanted::Hardware],
         },

@@ -240,6 +240,9 @@ pub enum Operation {
         capacity: String,
         /// The experts of a token.
         choices: u64,
+        /// How many times the mean of all devices the busiest one has; absent where all are alike.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        busiest: Option<f64>,
     },
     /// Drops axes from the ends of dimensions.
     AllGather {
@@ -355,6 +358,7 @@ impl Names<'_> {
                 experts: self.dim(route.experts),
                 capacity: self.dim(route.capacity),
                 choices: route.choices,
+                busiest: Some(route.imbalance(u64::MAX)).filter(|&times| times > 1.0),
             },
             // Always a collective step: what an author wrote is resolved to its axes.
             OpKind::Collective(_) => call("copy", vec![Argument::Operand(0)]),

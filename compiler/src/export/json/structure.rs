@@ -162,7 +162,7 @@ pub(super) fn values(program: &Program) -> Vec<ValueJson> {
         dims: value.dims.iter().map(|&dim| program.dims[dim].name.clone()).collect(),
         dtype: value.dtype.name().to_owned(),
         role: value.role.map(|role| role_name(role).to_owned()),
-        filled: Some(value.filled).filter(|&share| share < 1.0),
+        filled: Some(value.filled.share).filter(|&share| share < 1.0),
         frozen: value.is_frozen,
         given: value
             .declared_sharding

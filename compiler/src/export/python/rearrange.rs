@@ -68,7 +68,7 @@ impl Expressions<'_> {
             Operation::Concat { from, to } => Ok(self.concatenated(step, from, to, of)),
             Operation::Roll { dim, distance } => Ok(self.rolled(&moved, dim, *distance)),
             Operation::Along { function, from, to } => Ok(self.along(&moved, function, (from, to))),
-            Operation::Route { tokens, experts, capacity, choices } => {
+            Operation::Route { tokens, experts, capacity, choices, .. } => {
                 self.helper("route");
                 let groups =
                     moved.dims.iter().copied().filter(|dim| dim != tokens && dim != experts);

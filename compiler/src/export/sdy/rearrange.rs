@@ -51,7 +51,7 @@ impl Writer<'_> {
                 let made = self.along(step, function, (from, to), &of[0]);
                 Ok(self.replaced(step, &made, (from, to)))
             }
-            Operation::Route { tokens, experts, capacity, choices } => {
+            Operation::Route { tokens, experts, capacity, choices, .. } => {
                 Ok(self.route(step, [tokens, experts, capacity], *choices, &of[0]))
             }
             Operation::Windows { .. } | Operation::Overlap { .. } => {

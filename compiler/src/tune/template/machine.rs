@@ -7,7 +7,7 @@ use shardwise_ir::products::Products;
 
 use super::Template;
 use super::edits::NOWHERE;
-use crate::options::Rates;
+use crate::options::{Collectives, Fusion, Rates};
 use crate::tune::candidate::Candidate;
 use crate::tune::machine::MeshAxis;
 
@@ -49,6 +49,11 @@ impl Template<'_> {
         }
         let rates = self.options.rates.map(|rates| (rates != Rates::default(), rates.name()));
         replace(&mut of, "rates", rates);
+        let fusion = self.options.fusion.map(|of| (of != Fusion::default(), of.name()));
+        replace(&mut of, "fusion", fusion);
+        let collectives = self.options.collectives;
+        let collectives = collectives.map(|of| (of != Collectives::default(), of.name()));
+        replace(&mut of, "collectives", collectives);
         let products = candidate.dtypes.products().or(self.options.products);
         let products = products.map(|of| (of != Products::default(), of.name()));
         replace(&mut of, "products", products);

@@ -81,7 +81,11 @@ impl Mask {
         let size = |dim: DimId| program.dims[dim].size as f64;
         let of_all = match self {
             Self::Causal(causal) => {
-                return Share { of_all: causal.share(&program.dims), causal: Some(causal) };
+                return Share {
+                    of_all: causal.share(&program.dims),
+                    causal: Some(causal),
+                    uneven: None,
+                };
             }
             Self::Window(_) => 1.0,
             Self::Slots(route) => {
@@ -93,7 +97,14 @@ impl Mask {
             }
             Self::Rows { dim, named } => named / size(dim),
         };
-        Share { of_all: of_all.min(1.0), causal: None }
+        Share { of_all: of_all.min(1.0), causal: None, uneven: self.uneven(program) }
+    }
+
+    /// How tokens are sent to experts whose devices have unequal numbers of them: where experts
+    /// have slots for so many tokens, all of these are computed.
+    fn uneven(self, program: &Program) -> Option<Route> {
+        let (Self::Slots(route) | Self::Empty(route)) = self else { return None };
+        (route.busiest != Route::EVEN && drops_nothing(program, route)).then_some(route)
     }
 
     /// The mask that leaves of this one what a bound does, too; where it cannot say that, one that

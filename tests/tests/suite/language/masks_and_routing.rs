@@ -3,7 +3,7 @@
 
 use shardwise::verify::{Setup, evaluate, verify};
 use shardwise::{Options, Planned, Strategy};
-use shardwise_tests::{files, read, statements};
+use shardwise_tests::{close, files, read, statements};
 
 fn plan(source: &str, strategy: Strategy) -> Planned {
     shardwise::plan("sparse", source, &Options { strategy, ..Options::default() })
@@ -317,6 +317,77 @@ fn without_drops_only_slots_in_use_count() {
     // The kinds of statements stay: a plan is parsed to the same prices.
     let again = plan(&planned.to_string(), Strategy::Search);
     assert_eq!(again.to_string(), planned.to_string());
+}
+
+/// Experts over one axis, hidden and token dimensions over another; each expert has so many slots.
+fn experts(slots: &str, busiest: &str) -> String {
+    format!(
+        "hardware tpu-v5p\nmesh Z=8, Y=4\ndim G=64, T=2048, C={slots}, E=64, D=4096, F=2048\n\
+         input X[G_Z, T_Y, D], dOut[G_Z, T_Y, D]\nparam Wg[D, E]\n\
+         param Win[E_Z, D_Y, F], Wgate[E_Z, D_Y, F], Wout[E_Z, F, D_Y]\n\
+         Scores = softmax_E(X *D Wg)\nSent = route_{{T,E->C}}(Scores, 4{busiest})\n\
+         In = Sent *T X\nH = silu(In *D Wgate) * (In *D Win)\n\
+         Out = (Sent * Scores) *E,C (H *F Wout)\nbackward from Out given dOut\n\
+         output Out[G_Z, T_Y, D]\n"
+    )
+}
+
+#[test]
+fn a_search_without_drops_is_that_with_as_many_slots_as_are_used() {
+    // 4 of 64 experts for each of 2048 tokens are 128 tokens for each expert.
+    let [all, used] = ["T", "128"].map(|slots| plan(&experts(slots, ""), Strategy::Search).report);
+    assert!(close(all.comm_s, used.comm_s), "{} and {}", all.comm_s, used.comm_s);
+    assert!(all.serial_s < used.serial_s, "combine weights of free slots are not computed");
+    assert!(all.serial_s > 0.95 * used.serial_s, "{} and {}", all.serial_s, used.serial_s);
+}
+
+#[test]
+fn the_busiest_device_has_the_tokens_that_a_route_says() {
+    let even = plan(&experts("T", ""), Strategy::Textbook);
+    let uneven = plan(&experts("T", ", busiest=1.5"), Strategy::Textbook);
+    let product = |planned: &Planned| {
+        let steps = planned.json().steps;
+        let product = steps.iter().find(|step| step.text.contains("*F Wout"));
+        product.map(|step| (step.flops, step.time_s)).expect("it is in the plan")
+    };
+    let ((flops, time_s), (same, longer_s)) = (product(&even), product(&uneven));
+    assert!(close(flops, same), "FLOPs are those of the average device");
+    assert!(close(longer_s, 1.5 * time_s), "{longer_s} for {time_s}");
+    assert!(uneven.report.memory.peak_bytes > even.report.memory.peak_bytes);
+    // It cannot have more than all tokens.
+    let all = plan(&experts("T", ", busiest=100.0"), Strategy::Textbook);
+    assert!(close(product(&all).1, 8.0 * time_s));
+    let again = plan(&uneven.to_string(), Strategy::Search);
+    assert_eq!(again.to_string(), uneven.to_string());
+}
+
+#[test]
+fn an_exchange_takes_as_long_as_that_of_the_busiest_device() {
+    let exchange = |busiest: &str| {
+        let source = format!(
+            "hardware tpu-v5p\nmesh Z=8\ndim G=64, T=2048, C=T, E=64, D=4096\n\
+             input X[G_Z, T, D], S[G_Z, T, E]\nSent = route_{{T,E->C}}(S, 4{busiest})\n\
+             In[G_Z, E, C, D] = Sent *T X\nOut[G, E_Z, C, D] = AllToAll_{{Z,E}}(In)\n\
+             output Out[G, E_Z, C, D]\n"
+        );
+        let planned = plan(&source, Strategy::Textbook);
+        let of = planned.json().steps.iter().find(|step| step.kind == "all_to_all").cloned();
+        of.map_or_else(|| panic!("{planned}"), |step| step.time_s)
+    };
+    assert!(close(exchange(", busiest=1.5"), 1.5 * exchange("")));
+}
+
+#[test]
+fn how_busy_the_busiest_device_is_follows_rules() {
+    let refused = |busiest: &str, slots: &str| {
+        let source = experts(slots, busiest);
+        let refused = shardwise::plan("sparse", &source, &Options::default()).map(|_| ());
+        refused.expect_err("it is wrong").to_string()
+    };
+    assert!(refused(", busiest=0.5", "T").contains("`busiest` cannot be 0.5"));
+    assert!(refused(", busyness=1.5", "T").contains("`route` has no option `busyness`"));
+    assert!(refused(", busiest=1.5, busiest=2.0", "T").contains("given twice"));
+    assert!(refused(", busiest=1.5", "128").contains("experts drop tokens"));
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn plans_of_the_programs_of_the_book_are_right() {
 #[test]
 fn plans_of_the_larger_programs_are_right() {
     let programs = [
+        "tests/programs/collective-matmul.shard",
         "tests/programs/fsdp_tp.shard",
         "tests/programs/mlp-2d.shard",
         "tests/programs/mlp-3d.shard",
