@@ -16,8 +16,8 @@
 //!    share, and none holds less; communication is free. One plan for each number of microbatches,
 //!    recomputation and dtypes, whatever the mesh.
 //! 2. *unlimited*: the planner's bound where memory is no limit. If that plan fits, it is the
-//!    candidate's. More microbatches never take less time (every step costs at least its share), so
-//!    it bounds them, too.
+//!    candidate's. More microbatches never take less time than fewer of which they are parts (every
+//!    step costs at least its share), so it bounds them, too, and the fewest come first.
 //! 3. *within memory*: the plan that fits, and the planner's bound of it. In large spaces with
 //!    little effort first; with all effort only for those of the best that could be the first.
 //!

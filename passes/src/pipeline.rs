@@ -347,13 +347,16 @@ fn open_layouts(program: &Analyzed, request: PlanRequest) -> Result<Planning<'_>
 /// Where the rules find no plan, such as for sums that have to stay pending through an addition,
 /// the search starts from one of its own.
 fn follow_textbook(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
-    let PlanRequest { strategy, search: Request { interrupt, .. }, .. } = &planning.request;
+    let PlanRequest { strategy, search: request, .. } = &planning.request;
     let plan = textbook::plan(&planning.tables).or_else(|infeasible| {
         planning.rules_fail = true;
-        let searched = (*strategy == Strategy::Search)
-            .then(|| without_textbook(&planning.tables, interrupt))
-            .flatten();
-        searched.ok_or(PlanFault::Infeasible(infeasible))
+        if *strategy == Strategy::Textbook {
+            return Err(PlanFault::Infeasible(infeasible));
+        }
+        without_textbook(&planning.tables, request).map_err(|lower_bound_s| match lower_bound_s {
+            Some(_) => PlanFault::NotBelow(lower_bound_s),
+            None => PlanFault::Infeasible(infeasible),
+        })
     })?;
     planning.textbook = Some(plan);
     Ok(())

@@ -5,7 +5,7 @@ use shardwise_ir::dataflow::Analyzed;
 use shardwise_passes::Problem;
 use shardwise_passes::Tables;
 use shardwise_passes::collective::Refinement;
-use shardwise_passes::solver::{Interrupt, Limits, Model, TableLimits, minimize};
+use shardwise_passes::solver::{Interrupt, Limits, Model, TableLimits, Weight, minimize};
 
 /// No elimination, of however few choices.
 pub const NO_ELIMINATION: Limits = Limits {
@@ -13,6 +13,8 @@ pub const NO_ELIMINATION: Limits = Limits {
     heuristic: TableLimits { table: 0, work: 0 },
     proof: TableLimits { table: 0, work: 0 },
     capacity: 0,
+    below: Weight::INFINITE,
+    enough: 0.0,
     interrupt: Interrupt::NEVER,
 };
 

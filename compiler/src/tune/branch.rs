@@ -10,6 +10,7 @@
 //! bounds of open candidates are in this unit, *rank*, which is seconds where there is one batch.
 
 mod answer;
+mod fewer;
 mod floor;
 mod order;
 
@@ -19,11 +20,10 @@ use indexmap::{IndexMap, IndexSet};
 use rayon::prelude::*;
 use shardwise_passes::Goal;
 
+use self::fewer::Families;
 use self::floor::{Floor, Group, group};
-use super::candidate::{Candidate, Recompute};
-use super::dtypes::Dtypes;
+use super::candidate::Candidate;
 use super::leaf::{Leaves, Outcome, Refusal, Stage};
-use super::machine::Shape;
 use super::strategy::Strategy;
 use super::template::Template;
 use super::{Progress, Refused, Report, Request, Space, Tuned};
@@ -47,9 +47,6 @@ const NEAR: f64 = 0.05;
 /// Relative differences below this are rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// Candidates that differ in microbatches alone.
-type Unsplit = (Shape, Recompute, Option<u64>, Dtypes);
-
 /// A candidate that is not done.
 #[derive(Clone, Copy, Debug)]
 struct Open {
@@ -67,8 +64,8 @@ pub(super) struct Search<'a, 's> {
     leaves: Leaves<'a, 's>,
     report: Report<'a>,
     floors: IndexMap<Group, Result<Floor, String>>,
-    /// The bounds of shapes without microbatches, which hold with any number of them.
-    of_shapes: IndexMap<Unsplit, f64>,
+    /// Candidates that differ in microbatches, which bound each other.
+    families: Families,
     open: Vec<Open>,
     found: Vec<(usize, Strategy)>,
     /// Found with little effort, and not proven.
@@ -100,6 +97,7 @@ impl<'a, 's> Search<'a, 's> {
         report: Report<'a>,
     ) -> Self {
         let space = Space { candidates: candidates.len(), ..Space::default() };
+        let families = Families::new(&candidates);
         let timeout = request.timeout.map(|timeout| (timeout, Instant::now() + timeout));
         let few = if options.objective.is_sum() { FEW_CANDIDATES } else { FEW_SCHEDULES };
         let is_small = candidates.len() <= few || request.exhaustive;
@@ -113,7 +111,7 @@ impl<'a, 's> Search<'a, 's> {
             leaves: Leaves { template, options, timeout, capacity: None, is_small },
             report,
             floors: IndexMap::new(),
-            of_shapes: IndexMap::new(),
+            families,
             open: Vec::new(),
             found: Vec::new(),
             quick: IndexSet::new(),
@@ -229,7 +227,7 @@ impl<'a, 's> Search<'a, 's> {
             Outcome::Planned(planned) => self.keep(open, planned),
             Outcome::TooLarge(bound_s) => {
                 let bound = self.rank(open.candidate, bound_s);
-                self.note_bound(open.candidate, bound);
+                self.note_bound(&open, bound);
                 self.open.push(Open { bound: bound.max(open.bound), stage: self.limited, ..open });
             }
             Outcome::Refused(Refusal::NotBelow(bound_s)) => self.not_below(open, bound_s),
@@ -250,7 +248,7 @@ impl<'a, 's> Search<'a, 's> {
     /// A candidate without a plan that is worth anything, or without a better one than it has.
     fn not_below(&mut self, open: Open, bound_s: f64) {
         let bound = self.rank(open.candidate, bound_s).max(open.bound);
-        self.note_bound(open.candidate, bound);
+        self.note_bound(&open, bound);
         let found = self.found.iter_mut().find(|(number, _)| *number == open.candidate);
         if let Some((_, known)) = found {
             known.lower_bound_s = known.lower_bound_s.max(bound_s).min(known.objective_s);
@@ -265,7 +263,7 @@ impl<'a, 's> Search<'a, 's> {
         let mut strategy = Strategy::new(&self.candidates[number], &planned);
         let bound_s = self.seconds(number, open.bound);
         strategy.lower_bound_s = strategy.lower_bound_s.max(bound_s).min(strategy.objective_s);
-        self.note_bound(number, strategy.rank_bound());
+        self.note_bound(&open, strategy.rank_bound());
         if self.request.latency_s.is_some_and(|longest_s| strategy.objective_s > longest_s) {
             return self.close_late(open, &strategy);
         }
@@ -332,29 +330,6 @@ impl<'a, 's> Search<'a, 's> {
         for (candidate, bound) in again {
             self.quick.shift_remove(&candidate);
             self.open.push(Open { candidate, bound, stage: Stage::Full });
-        }
-    }
-
-    /// Remembers the bound of a shape without microbatches.
-    fn note_bound(&mut self, number: usize, bound: f64) {
-        let candidate = &self.candidates[number];
-        // The links of a step that waits for others are idle; other microbatches may use them.
-        let is_sum = self.leaves.options.objective.is_sum();
-        if is_sum && candidate.staging.is_none() && candidate.microbatches == Some(1) {
-            let known = self.of_shapes.entry(unsplit(candidate)).or_insert(bound);
-            // A plan within memory bounds less: more microbatches may fit otherwise.
-            *known = known.min(bound);
-        }
-    }
-
-    /// Raises bounds to those of the same shapes without microbatches.
-    fn raise_bounds(&mut self) {
-        for open in &mut self.open {
-            let candidate = &self.candidates[open.candidate];
-            if candidate.staging.is_none() {
-                let known = self.of_shapes.get(&unsplit(candidate)).copied().unwrap_or(0.0);
-                open.bound = open.bound.max(known * (1.0 - ROUNDING));
-            }
         }
     }
 
@@ -430,8 +405,4 @@ impl<'a, 's> Search<'a, 's> {
         let least = open.chain(found).fold(self.least_cut, f64::min);
         if least.is_finite() { least } else { 0.0 }
     }
-}
-
-fn unsplit(candidate: &Candidate) -> Unsplit {
-    (candidate.shape.clone(), candidate.recompute, candidate.batch, candidate.dtypes)
 }

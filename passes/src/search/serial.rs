@@ -35,10 +35,13 @@ pub(crate) fn search(
 ) -> Result<Found, Infeasible> {
     let objective = request.objective;
     let problem = Problem::new(tables, objective.compute());
-    let cutoff =
-        request.goal.as_ref().map_or(Weight::INFINITE, |goal| Weight::seconds(goal.below_s));
+    let limits = Limits {
+        interrupt: request.interrupt.clone(),
+        below: wanted(request),
+        ..Limits::default()
+    };
     let Solved { plan: found, bound, exact, alternatives, layouts } =
-        solve_below(problem, textbook, cutoff, &request.interrupt)?;
+        solve_below(problem, textbook, limits)?;
     let (price, known) =
         (plan_price(tables, &found, objective), plan_price(tables, textbook, objective));
     let plan = if price < known { found } else { textbook.clone() };
@@ -80,37 +83,79 @@ pub(crate) fn solve(
     textbook: &Plan,
     interrupt: &Interrupt,
 ) -> Result<Solved, Infeasible> {
-    solve_below(problem, textbook, Weight::INFINITE, interrupt)
+    solve_near(problem, textbook, 0.0, interrupt)
 }
 
-/// The same where only solutions below `cutoff` are wanted: the bound reaches it at most.
+/// The same until a solution is within this ratio of the bound.
+pub(crate) fn solve_near(
+    problem: Problem<'_>,
+    textbook: &Plan,
+    enough: f64,
+    interrupt: &Interrupt,
+) -> Result<Solved, Infeasible> {
+    let limits = Limits { interrupt: interrupt.clone(), enough, ..Limits::default() };
+    solve_below(problem, textbook, limits)
+}
+
+/// What plans have to be below.
+fn wanted(request: &Request) -> Weight {
+    request.goal.as_ref().map_or(Weight::INFINITE, |goal| Weight::seconds(goal.below_s))
+}
+
+/// The same where only the solutions that the limits say are wanted: the bound reaches them at
+/// most.
 fn solve_below(
     mut problem: Problem<'_>,
     textbook: &Plan,
-    cutoff: Weight,
-    interrupt: &Interrupt,
+    limits: Limits,
 ) -> Result<Solved, Infeasible> {
     prefer(&mut problem, textbook);
-    let solved = solve_from(problem, Some(textbook), cutoff, interrupt)?;
-    solved.ok_or(Infeasible::Operation(OpId::new(0)))
+    match solve_from(problem, Some(textbook), limits)? {
+        Outcome::Solved(solved) => Ok(*solved),
+        Outcome::Nothing(_) => Err(Infeasible::Operation(OpId::new(0))),
+    }
 }
 
-/// A plan for a program for which the textbook's rules find none, if there is one.
-pub(crate) fn without_textbook(tables: &Tables<'_>, interrupt: &Interrupt) -> Option<Plan> {
+/// A plan for a program for which the textbook's rules find none, if there is one that reaches the
+/// goal; else the seconds that all take, or nothing.
+pub(crate) fn without_textbook(
+    tables: &Tables<'_>,
+    request: &Request,
+) -> Result<Plan, Option<f64>> {
     let problem = Problem::new(tables, Objective::Serial.compute());
-    solve_from(problem, None, Weight::INFINITE, interrupt).ok().flatten().map(|solved| solved.plan)
+    let is_goal = request.objective == Objective::Serial && tables.part.is_whole;
+    let below = if is_goal { wanted(request) } else { Weight::INFINITE };
+    let limits = Limits { interrupt: request.interrupt.clone(), below, ..Limits::default() };
+    match solve_from(problem, None, limits) {
+        Ok(Outcome::Solved(solved)) => Ok(solved.plan),
+        Ok(Outcome::Nothing(bound)) if bound.is_finite() => {
+            Err(Some(bound.as_seconds()).filter(|&bound_s| request.is_out_of_reach(bound_s)))
+        }
+        Ok(Outcome::Nothing(_)) | Err(_) => Err(None),
+    }
 }
 
-/// The same from a known plan, if there is one; `None` where none is known or found.
+/// What a search without a limit ends with.
+enum Outcome {
+    Solved(Box<Solved>),
+    /// No plan is known or found; the bound.
+    Nothing(Weight),
+}
+
+/// The same from a known plan, if there is one.
 fn solve_from(
     mut problem: Problem<'_>,
     known: Option<&Plan>,
-    cutoff: Weight,
-    interrupt: &Interrupt,
-) -> Result<Option<Solved>, Infeasible> {
+    limits: Limits,
+) -> Result<Outcome, Infeasible> {
+    let interrupt = limits.interrupt.clone();
+    let unproven = || {
+        let solved = known.map(|plan| Outcome::Solved(Box::new(Solved::unproven(plan))));
+        solved.unwrap_or(Outcome::Nothing(Weight::ZERO))
+    };
     let (tables, compute) = (problem.tables, problem.compute);
     if interrupt.is_cancelled() || interrupt.is_due() && known.is_some() {
-        return Ok(known.map(Solved::unproven));
+        return Ok(unproven());
     }
     let before = problem.variables.iter().map(|variable| variable.choices.len()).sum();
     if tables.all.iter().all(|table| table.space.len() <= PRUNED) {
@@ -122,7 +167,7 @@ fn solve_from(
         return Err(Infeasible::Operation(op));
     }
     if interrupt.is_cancelled() || interrupt.is_due() && known.is_some() {
-        return Ok(known.map(Solved::unproven));
+        return Ok(unproven());
     }
     let model = problem.model();
     let mut trees = model.tree_tables();
@@ -130,16 +175,17 @@ fn solve_from(
     let mut evaluate = |assignment: &[usize], trees: &mut [Trees<'_>]| {
         weight(&plan::plan(&problem, assignment, trees))
     };
-    let limits = Limits { interrupt: interrupt.clone(), ..Limits::default() };
-    let cutoff = known.map_or(Weight::INFINITE, weight).min(cutoff);
+    let cutoff = known.map_or(Weight::INFINITE, weight).min(limits.below);
     let solution = minimize_with(&model, &mut trees, &limits, cutoff, &mut evaluate);
     let found = solution.assignment.as_ref().map(|found| plan::plan(&problem, found, &mut trees));
-    let Some(plan) = found.or_else(|| known.cloned()) else { return Ok(None) };
-    Ok(Some(Solved {
+    let Some(plan) = found.or_else(|| known.cloned()) else {
+        return Ok(Outcome::Nothing(solution.bound));
+    };
+    Ok(Outcome::Solved(Box::new(Solved {
         plan,
         bound: solution.bound,
         exact: solution.stop_reason.is_proof(),
         alternatives: alternatives(&problem, &solution),
         layouts: (before, after),
-    }))
+    })))
 }

@@ -262,10 +262,27 @@ fn bounds_are_below_the_minimum_and_proofs_are_right() {
             heuristic: NONE,
             proof: NONE,
             capacity: 0,
-            interrupt: Interrupt::NEVER,
+            ..Limits::default()
         };
         let reason = case.check(none, optimum);
         assert!(case.model.terms.is_empty() || !reason.is_proof(), "nothing is eliminated");
+    });
+}
+
+#[test]
+fn what_is_not_below_a_limit_is_not_solved_and_what_is_near_enough_ends_the_work() {
+    for_all(100, |numbers| {
+        let case = case(numbers);
+        let optimum = case.optimum();
+        let anytime = Limits { elimination: NONE, ..Limits::default() };
+        let below = |below: Weight| minimize(&case.model, &Limits { below, ..anytime.clone() });
+        for (limit, is_wanted) in [(optimum, false), (optimum + Weight::seconds(1e-9), true)] {
+            let found = below(limit);
+            assert!(found.bound <= optimum, "the bound holds");
+            assert!(!is_wanted || !optimum.is_finite() || found.value >= optimum);
+        }
+        let near = minimize(&case.model, &Limits { enough: 0.5, ..anytime });
+        assert!(near.bound <= optimum && near.value >= optimum);
     });
 }
 

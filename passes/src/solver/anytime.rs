@@ -150,7 +150,8 @@ impl Rounds<'_, '_> {
             } else {
                 FIRST_PROOF << (GROWTH_OF_PROOFS * number.min(ROUNDS))
             };
-            if let Some(reduced) = self.proof(&left, most) {
+            let is_wanted = now.0 < seconds(self.limits.below);
+            if is_wanted && let Some(reduced) = self.proof(&left, most) {
                 return (StopReason::Fixed, Some(reduced));
             }
             *bound = bound.max(now.0.min(now.1));
@@ -167,7 +168,7 @@ impl Rounds<'_, '_> {
             now.0 <= before.0 * (1.0 + WORTHWHILE) && now.1 >= before.1 && now.2 == before.2;
         if now.0.min(now.1) == UNREACHABLE {
             Some(StopReason::Infeasible)
-        } else if now.0 >= now.1 {
+        } else if now.0 * (1.0 + self.limits.enough) >= now.1 {
             Some(StopReason::BoundReached)
         } else if self.limits.interrupt.is_due() {
             Some(StopReason::Interrupted)

@@ -23,6 +23,10 @@ pub struct Limits {
     pub proof: TableLimits,
     /// Entries of tables to visit under a capacity.
     pub capacity: usize,
+    /// A bound of so much ends the work: no solution is wanted that costs as much, nor its proof.
+    pub below: Weight,
+    /// The ratio of a solution to the bound, less one, at which the work ends.
+    pub enough: f64,
     /// What ends the work earlier.
     pub interrupt: Interrupt,
 }
@@ -34,6 +38,8 @@ impl Default for Limits {
             heuristic: TableLimits { table: 1 << 16, work: 1 << 20 },
             proof: TableLimits { table: 1 << 21, work: 1 << 26 },
             capacity: 1 << 32,
+            below: Weight::INFINITE,
+            enough: 0.0,
             interrupt: Interrupt::NEVER,
         }
     }
@@ -62,7 +68,7 @@ pub enum StopReason {
     Eliminated,
     /// Elimination of what reduced-cost fixing left was exact: the assignment is optimal.
     Fixed,
-    /// The bound reached the cost of a known solution.
+    /// The bound reached the cost of a known solution, or is as near to it as was asked for.
     BoundReached,
     /// Neither the bound nor the solution nor the number of choices left improved.
     Stalled,

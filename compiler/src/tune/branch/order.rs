@@ -25,21 +25,34 @@ impl Search<'_, '_> {
         Goal { below_s, unlimited_s, rival: None }
     }
 
-    /// Takes the candidates with the least bounds, and as many of those that have a low bound and
-    /// need little memory, so that there is a solution early.
+    /// Takes the candidates with the least bounds, and as many of those that promise a plan, so
+    /// that there is a solution early; none of these once there is one, where they would not gain.
     pub(super) fn next_round(&mut self) -> Vec<Open> {
         self.open.sort_by(|a, b| a.bound.total_cmp(&b.bound).then(a.candidate.cmp(&b.candidate)));
-        let promise: Vec<f64> = self.open.iter().map(|open| self.promise(open)).collect();
-        let mut promising: Vec<usize> = (0..self.open.len()).collect();
-        promising.sort_by(|&a, &b| promise[a].total_cmp(&promise[b]).then(a.cmp(&b)));
-        // What needs little memory gathers weights often, so it has a long schedule.
-        let has_solution = self.first != Stage::Unlimited && !self.found.is_empty();
-        let early = if has_solution { 0 } else { ROUND / 2 };
-        let mut chosen: IndexSet<usize> = promising.into_iter().take(early).collect();
-        chosen.extend(0..self.open.len());
+        let is_ready = self.are_ready();
+        let ready = (0..self.open.len()).filter(|&i| is_ready[i]);
+        // In a schedule, what needs little memory gathers weights often, so it has a long one; in a
+        // large space most of it has a bound above the first solution.
+        let is_small_sum = self.first == Stage::Unlimited && self.limited == Stage::Full;
+        let is_early = self.found.is_empty() || is_small_sum;
+        let early = if is_early { self.promising(ready.clone()) } else { Vec::new() };
+        let mut chosen: IndexSet<usize> = early.into_iter().collect();
+        chosen.extend(ready);
         let mut chosen: Vec<usize> = chosen.into_iter().take(ROUND).collect();
         chosen.sort_unstable_by(|a, b| b.cmp(a));
         chosen.into_iter().map(|i| self.open.remove(i)).collect()
+    }
+
+    /// Those that have a low bound and need little memory. In a large space one of what is known
+    /// not to fit without a limit is among them: a plan for it takes longer than a bound, and then
+    /// all bounds end at the plan. With all effort that would be a long search where nothing fits.
+    fn promising(&self, ready: impl Iterator<Item = usize>) -> Vec<usize> {
+        let mut promising: Vec<(f64, usize)> =
+            ready.map(|i| (self.promise(&self.open[i]), i)).collect();
+        promising.sort_by(|(a, i), (b, j)| a.total_cmp(b).then(i.cmp(j)));
+        let all = || promising.iter().map(|&(_, i)| i);
+        let limited = all().find(|&i| self.open[i].stage == Stage::Quick);
+        limited.into_iter().chain(all().take(ROUND / 2)).collect()
     }
 
     /// The bound, more where even the least memory is a large part of the capacity.

@@ -86,8 +86,10 @@ pub(crate) struct CutRequest {
     pub(crate) compute: f64,
     /// The capacity of a device, in bytes.
     pub(crate) capacity: f64,
-    /// About the cost with no value kept, in seconds.
-    pub(crate) rematerialized_s: f64,
+    /// About the cost of a plan, in seconds.
+    pub(crate) about_s: f64,
+    /// A bound of so many seconds ends the search for better ones.
+    pub(crate) enough_s: f64,
     /// Whether what is computed again takes no bytes in any sharding: a weaker bound, and solutions
     /// that are mostly nearer to good plans.
     pub(crate) again_is_free: bool,
@@ -122,11 +124,11 @@ pub(crate) fn retain_across(
     }
     let cut = CutPoint::new(&problem, live_across, retainable);
     let mut evaluations: Vec<Evaluation> = Vec::new();
-    maximize_concave(FIRST * asked.rematerialized_s / left, MOST_EVALUATIONS, |price| {
+    maximize_concave(FIRST * asked.about_s / left, MOST_EVALUATIONS, |price| {
         let found = cut.evaluate(price, left, interrupt);
         let (bound_s, slope) = (found.bound_s, found.retained_bytes - left);
         evaluations.push(found);
-        (!interrupt.is_due()).then_some((bound_s, slope))
+        (!interrupt.is_due() && bound_s < asked.enough_s).then_some((bound_s, slope))
     });
     evaluations.sort_by(|a, b| b.bound_s.total_cmp(&a.bound_s));
     let lower_bound_s = evaluations.first()?.bound_s;
