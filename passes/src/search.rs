@@ -188,6 +188,7 @@ fn within(
         let peak = memory_of(&ExpandedPlan::from(&smallest)).peak_bytes;
         return Err(Refusal::OverCapacity(Box::new(smallest), peak));
     };
+    debug_assert!(lower_bound_s <= seconds * (1.0 + 1e-9), "a plan costs less than its bound");
     let optimality = if can_prune(lower_bound_s, seconds) {
         Optimality::Optimal
     } else {

@@ -178,6 +178,10 @@ fn solve_from(
     let cutoff = known.map_or(Weight::INFINITE, weight).min(limits.below);
     let solution = minimize_with(&model, &mut trees, &limits, cutoff, &mut evaluate);
     let found = solution.assignment.as_ref().map(|found| plan::plan(&problem, found, &mut trees));
+    debug_assert!(
+        found.iter().all(|plan| is_bound(solution.bound, weight(plan))),
+        "tables price a plan higher than the plan itself does"
+    );
     let Some(plan) = found.or_else(|| known.cloned()) else {
         return Ok(Outcome::Nothing(solution.bound));
     };
@@ -188,4 +192,9 @@ fn solve_from(
         alternatives: alternatives(&problem, &solution),
         layouts: (before, after),
     })))
+}
+
+/// Whether a bound is below the price of a plan, but for rounding.
+fn is_bound(bound: Weight, price: Weight) -> bool {
+    bound.as_seconds() <= price.as_seconds() * (1.0 + 1e-9)
 }
