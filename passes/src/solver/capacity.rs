@@ -10,8 +10,9 @@
 //!   the linear relaxation with all moments in it, up to a part in a thousand or better.
 //! * **Reduced-cost fixing**, after which presolve applies again ([`node`]).
 //! * **A dynamic programme over frontiers** ([`frontier`]) that closes what fixing leaves.
-//! * **Moments as they are exceeded**, **large neighbourhoods** ([`neighbourhoods`]) and **branch
-//!   and bound** with pseudo-costs ([`search`], [`branching`]).
+//! * **Diving** ([`diving`]), then **phases below guesses of the value** ([`guesses`]), each by
+//!   fixing and by **branch and bound** with pseudo-costs ([`search`], [`branching`]).
+//! * **Moments as they are exceeded**, and **large neighbourhoods** ([`neighbourhoods`]).
 //!
 //! Work is counted in entries of tables, never timed. Alternatives: a mixed-integer programme with
 //! one variable per entry has the same relaxation, and takes a general solver minutes to hours on
@@ -20,8 +21,10 @@
 
 pub(crate) mod branching;
 pub(crate) mod consistency;
+pub(crate) mod diving;
 pub(crate) mod dominance;
 pub(crate) mod frontier;
+pub(crate) mod guesses;
 pub(crate) mod message_passing;
 pub(crate) mod moments;
 pub(crate) mod multipliers;

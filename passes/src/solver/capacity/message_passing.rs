@@ -10,7 +10,12 @@
 //! ([`crate::solver::capacity::multipliers`]), roundings and branches follow. The bound that counts
 //! is always that of a hard pass.
 
+use rustc_hash::FxHashMap;
+
 use crate::solver::capacity::network::{INFINITE, Network};
+
+/// Messages by the variables of their tables.
+pub(crate) type Sent = FxHashMap<[usize; 2], [Vec<f64>; 2]>;
 
 /// A table, as one of its variables sees it.
 #[derive(Clone, Copy)]
@@ -204,6 +209,31 @@ impl Messages {
     /// Returns to earlier messages.
     pub(crate) fn restore(&mut self, sent: Vec<[Vec<f64>; 2]>) {
         self.sent = sent;
+    }
+
+    /// The messages by the `numbers` of variables.
+    pub(crate) fn by_variables(&self, numbers: &[usize]) -> Sent {
+        let tables = self.network.tables.iter().zip(&self.sent);
+        let there = tables.filter(|(table, _)| !table.costs.is_empty());
+        there.map(|(table, sent)| (table.ends.map(|end| numbers[end]), sent.clone())).collect()
+    }
+
+    /// Takes over messages of earlier tables that have as many choices, where they are finite:
+    /// a choice may be another one now, and for it any finite message is right.
+    pub(crate) fn resume(&mut self, known: &Sent, numbers: &[usize]) {
+        let tables = self.network.tables.iter().zip(&mut self.sent);
+        for (table, sent) in tables.filter(|(table, _)| !table.costs.is_empty()) {
+            let ends = table.ends.map(|end| numbers.get(end).copied().unwrap_or(usize::MAX));
+            if let Some(known) = known.get(&ends)
+                && known[0].len() == sent[0].len()
+                && known[1].len() == sent[1].len()
+            {
+                let finite = |of: &Vec<f64>| {
+                    of.iter().map(|&m| if m.is_finite() { m } else { 0.0 }).collect()
+                };
+                *sent = [finite(&known[0]), finite(&known[1])];
+            }
+        }
     }
 
     /// Hard passes, forth and back.

@@ -100,52 +100,59 @@ impl Messages {
         (0..excess.len()).filter(is_priced).collect()
     }
 
-    /// The covariances of demands at moments, times the curvature of each variable.
+    /// The covariances of demands at moments, times the curvature of each variable: demands are
+    /// live at runs of moments, so that each pair of them adds a rectangle.
     fn curvatures(
         &self,
         moments: &[usize],
         probabilities: &[Vec<f64>],
         temperature: f64,
     ) -> Vec<Vec<f64>> {
-        let mut sums = vec![vec![0.0; moments.len()]; moments.len()];
+        let place = |moment: usize| moments.partition_point(|&other| other < moment);
+        let mut sums = vec![vec![0.0; moments.len() + 1]; moments.len() + 1];
         for (variable, of_choices) in probabilities.iter().enumerate() {
-            if of_choices.iter().all(|probability| *probability < CERTAIN) {
-                let curvature = self.curvature(variable, temperature);
-                let demanded = self.demanded(variable, moments, of_choices);
-                for (a, first) in &demanded {
-                    for (b, second) in &demanded {
-                        let products = first.iter().zip(second).zip(of_choices);
-                        let covariance: f64 = products.map(|((x, y), p)| x * y * p).sum();
-                        sums[*a][*b] += curvature * covariance;
-                    }
+            if of_choices.iter().any(|probability| *probability >= CERTAIN) {
+                continue;
+            }
+            let curvature = self.curvature(variable, temperature);
+            let live = self.network.demands[variable].iter().filter_map(|demand| {
+                let (start, end) = (place(demand.live.start), place(demand.live.end));
+                let mean = mean(of_choices, &demand.numbers);
+                let centred = demand.numbers.iter().map(move |number| number - mean);
+                (start < end).then(|| (start, end, centred.collect::<Vec<f64>>()))
+            });
+            let live: Vec<_> = live.collect();
+            for (start, end, first) in &live {
+                for (start_of_second, end_of_second, second) in &live {
+                    let products = first.iter().zip(second).zip(of_choices);
+                    let covariance: f64 = products.map(|((x, y), p)| x * y * p).sum();
+                    let more = curvature * covariance;
+                    sums[*start][*start_of_second] += more;
+                    sums[*start][*end_of_second] -= more;
+                    sums[*end][*start_of_second] -= more;
+                    sums[*end][*end_of_second] += more;
                 }
             }
         }
-        sums
+        cumulated(sums)
     }
+}
 
-    /// What the choices of a variable demand at those of the `moments` at which it is live, less
-    /// the mean.
-    fn demanded(
-        &self,
-        variable: usize,
-        moments: &[usize],
-        probabilities: &[f64],
-    ) -> Vec<(usize, Vec<f64>)> {
-        let mut demanded: Vec<(usize, Vec<f64>)> = Vec::new();
-        for demand in self.network.demands[variable].iter() {
-            let place = |moment: usize| moments.partition_point(|&other| other < moment);
-            let mean = mean(probabilities, &demand.numbers);
-            for place in place(demand.live.start)..place(demand.live.end) {
-                let centred = demand.numbers.iter().map(|number| number - mean);
-                match demanded.iter_mut().find(|(other, _)| *other == place) {
-                    Some((_, sums)) => sums.iter_mut().zip(centred).for_each(|(sum, n)| *sum += n),
-                    None => demanded.push((place, centred.collect())),
-                }
-            }
+/// The sums of the entries up to each, without the last row and column.
+fn cumulated(mut sums: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    let count = sums.len() - 1;
+    for x in 0..count {
+        for y in 1..count {
+            sums[x][y] += sums[x][y - 1];
         }
-        demanded
+        if x > 0 {
+            let (above, below) = sums.split_at_mut(x);
+            below[0].iter_mut().zip(&above[x - 1]).for_each(|(sum, above)| *sum += above);
+        }
+        sums[x].truncate(count);
     }
+    sums.truncate(count);
+    sums
 }
 
 fn mean(probabilities: &[f64], numbers: &[f64]) -> f64 {

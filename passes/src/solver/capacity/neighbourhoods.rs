@@ -1,5 +1,9 @@
 //! Large-neighbourhood search (Shaw 1998): a few hundred variables around one are free, all others
 //! stay as in the best assignment, and the rest is a small network that the same search solves.
+//!
+//! Of two centres one is drawn from all variables, the other from those whose choice differs from
+//! that of the linear relaxation, rounded (as in relaxation-induced neighbourhoods; Danna, Rothberg
+//! and Le Pape 2005). Sizes alternate: small ones are cheap, large ones find what those cannot.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,15 +16,14 @@ use crate::solver::capacity::search::{Effort, Search};
 /// Networks of fewer variables are left to branch and bound.
 const SMALL: usize = 300;
 
-/// The sizes of neighbourhoods, one after another, and how many are searched side by side.
-const SIZES: [usize; 4] = [60, 120, 200, 300];
-const TOGETHER: usize = 2;
+/// The sizes of neighbourhoods, one after another; two of each are searched side by side.
+const SIZES: [usize; 5] = [60, 120, 250, 500, 1000];
 
 /// Variables for each pair of neighbourhoods without success before the search goes on otherwise.
 const PATIENCE: usize = 10;
 
-/// What one neighbourhood may spend.
-const WORK: usize = 30_000_000;
+/// What one neighbourhood may spend: work for each of its variables, and nodes.
+const WORK: usize = 1_000_000;
 const NODES: usize = 6;
 
 /// Improves the best assignment.
@@ -35,15 +38,16 @@ pub(crate) fn improve(search: &mut Search<'_>) {
     while idle < patience && !search.is_over() {
         let Some(best) = search.best.clone() else { return };
         let before = search.value;
-        let centres: Vec<(usize, usize)> = (0..TOGETHER)
-            .map(|i| (draws.below(search.whole.unary.len()), SIZES[(number + i) % SIZES.len()]))
-            .collect();
+        let doubtful = doubtful(search, &best);
+        let centres = [draws.below(search.whole.unary.len()), draws.of(&doubtful)];
+        let size = SIZES[number % SIZES.len()];
         let (whole, cutoff) = (&search.whole, search.value);
         let interrupt = search.effort.interrupt;
         let found: Vec<(Option<Vec<usize>>, usize)> = centres
             .into_par_iter()
-            .map(|(centre, size)| {
-                let effort = Effort { work: WORK, nodes: NODES, neighbourhoods: false, interrupt };
+            .map(|centre| {
+                let effort =
+                    Effort { work: WORK * size, nodes: NODES, neighbourhoods: false, interrupt };
                 let free = ball(whole, centre, size);
                 neighbour(whole, &best, &free, cutoff, effort)
             })
@@ -54,9 +58,19 @@ pub(crate) fn improve(search: &mut Search<'_>) {
                 search.offer(assignment);
             }
         }
-        number += TOGETHER;
+        number += 1;
         idle = if search.value < before { 0 } else { idle + 1 };
     }
+}
+
+/// The variables in whose choices the assignment rounded from the messages differs from the best.
+fn doubtful(search: &Search<'_>, best: &[usize]) -> Vec<usize> {
+    let whole = &search.whole;
+    let differs = |rounded: &Vec<usize>| {
+        whole.variables().filter(|&v| rounded[v] != best[v]).collect::<Vec<usize>>()
+    };
+    let found = search.rounded.as_ref().map(differs).unwrap_or_default();
+    if found.is_empty() { whole.variables().collect() } else { found }
 }
 
 /// The best assignment in which only the `free` variables differ, if it costs less than `value`;
@@ -147,6 +161,11 @@ fn ball(network: &Network, centre: usize, size: usize) -> Vec<bool> {
 struct Draws(u64);
 
 impl Draws {
+    /// One of several.
+    fn of(&mut self, several: &[usize]) -> usize {
+        several[self.below(several.len())]
+    }
+
     fn below(&mut self, limit: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

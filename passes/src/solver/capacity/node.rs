@@ -3,7 +3,7 @@
 
 use crate::solver::capacity::consistency::{fitting, supported};
 use crate::solver::capacity::frontier::{self, WithinGap};
-use crate::solver::capacity::message_passing::Messages;
+use crate::solver::capacity::message_passing::{Messages, Sent};
 use crate::solver::capacity::multipliers::LONGEST;
 use crate::solver::capacity::network::{INFINITE, Network};
 
@@ -53,8 +53,15 @@ pub(crate) enum State {
 
 impl Node {
     /// The whole space of a network, at these multipliers.
-    pub(crate) fn root(network: Network, multipliers: Vec<f64>) -> Self {
+    /// `sent` has the messages of an earlier root, by the variables' `numbers` there.
+    pub(crate) fn root(
+        network: Network,
+        multipliers: Vec<f64>,
+        sent: &Sent,
+        numbers: &[usize],
+    ) -> Self {
         let mut messages = Messages::new(network, multipliers);
+        messages.resume(sent, numbers);
         messages.harden(START);
         let variables = messages.network.variables().count().max(1) as f64;
         let rise = (messages.bound - messages.network.constant).abs();
@@ -79,13 +86,30 @@ impl Node {
         child.propagate().then_some(child)
     }
 
+    /// Fixes choices of variables; `false` if nothing is left.
+    pub(crate) fn fix(&mut self, choices: &[(usize, usize)]) -> bool {
+        self.depth += 1;
+        for &(variable, choice) in choices {
+            self.messages.restrict(variable, vec![choice]);
+        }
+        self.propagate()
+    }
+
+    /// Removes a choice of a variable; `false` if nothing is left.
+    pub(crate) fn exclude(&mut self, variable: usize, choice: usize) -> bool {
+        let others = (0..self.messages.network.size(variable)).filter(|&other| other != choice);
+        self.messages.restrict(variable, others.collect());
+        self.propagate()
+    }
+
     /// The number of choices beyond one for each variable.
     pub(crate) fn choices(&self) -> usize {
         let network = &self.messages.network;
         network.variables().map(|v| network.size(v).saturating_sub(1)).sum()
     }
 
-    fn open_variables(&self) -> usize {
+    /// The number of variables with more than one choice.
+    pub(crate) fn open_variables(&self) -> usize {
         let network = &self.messages.network;
         network.variables().filter(|&v| network.size(v) > 1).count()
     }
@@ -122,8 +146,13 @@ impl Node {
             let most = if self.depth == 0 { MOST_PARTIAL.0 } else { MOST_PARTIAL.1 };
             match frontier::minimize(&self.messages, cutoff, most) {
                 WithinGap::Best(assignment) => {
-                    self.bound = self.bound.max(self.messages.network.cost(&assignment));
+                    let cost = self.messages.network.cost(&assignment);
                     found.push(self.messages.network.decode(&assignment));
+                    if cost >= cutoff {
+                        // Those dropped cost as much as the cutoff, but maybe less than this one.
+                        return State::Closed;
+                    }
+                    self.bound = self.bound.max(cost);
                     return State::Solved;
                 }
                 WithinGap::Nothing => return State::Closed,
@@ -134,6 +163,15 @@ impl Node {
         self.cool(cutoff);
         let is_left = self.remove_costly(cutoff) && self.propagate() && self.shrink();
         if is_left { State::Open } else { State::Closed }
+    }
+
+    /// Raises the temperature to that of a node below the root, and the bound at it.
+    pub(crate) fn warm(&mut self, rounds: usize, cutoff: f64) {
+        if cutoff - self.bound < INFINITE {
+            let gap = (cutoff - self.bound) / self.open_variables().max(1) as f64;
+            self.temperature = self.temperature.max(TEMPERATURE * gap);
+        }
+        self.ascend(rounds);
     }
 
     /// Adapts the temperature to the gap.
