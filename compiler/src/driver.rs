@@ -371,10 +371,11 @@ fn is_short_of_memory(kept: &Result<Made, NoPlan<Vec<Diag>>>, request: &Request)
     match kept {
         Ok(made) => !fits(made, request) || is_slow(made, request),
         Err(NoPlan::Refused(diags)) => diags.iter().any(|diag| diag.code == codes::budget::NO_ROOM),
-        // What computes more takes no less.
-        Err(NoPlan::NotBelow(lower_bound_s)) => {
-            lower_bound_s.is_some_and(|lower_bound_s| !request.is_out_of_reach(lower_bound_s))
-        }
+        // What computes more takes no less, but may be within memory what the other is not.
+        Err(NoPlan::NotBelow(lower_bound_s)) => lower_bound_s.is_some_and(|lower_bound_s| {
+            let is_limited = request.capacity.is_some_and(f64::is_finite);
+            is_limited || !request.is_out_of_reach(lower_bound_s)
+        }),
     }
 }
 

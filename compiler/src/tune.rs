@@ -19,7 +19,8 @@
 //!    candidate's. More microbatches never take less time than fewer of which they are parts (every
 //!    step costs at least its share), so it bounds them, too, and the fewest come first.
 //! 3. *within memory*: the plan that fits, and the planner's bound of it. In large spaces with
-//!    little effort first; with all effort only for those of the best that could be the first.
+//!    little effort first; with all effort only for those that could be the first: of the best, and
+//!    of those for which little effort found no plan, or one far from its bound.
 //!
 //! What is no sum of steps (`overlap`, `scheduled`) has no memory in its bound, and its search
 //! starts from plans within memory, so the second and the third are one run there. With little

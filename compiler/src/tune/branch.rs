@@ -2,13 +2,14 @@
 //!
 //! A candidate is expanded in runs of the planner ([`super::leaf`]): without a memory limit, which
 //! is fast and bounds it, and within memory, if that plan does not fit. A large space is planned
-//! with little effort, until nothing is open; then those that could be the best, with all effort.
-//! Each round expands the few open candidates with the least bounds, in parallel; their number does
-//! not depend on the machine.
+//! with little effort, until nothing is open; then those that could be the best, with all effort
+//! ([`again`]). Each round expands the few open candidates with the least bounds, in parallel;
+//! their number does not depend on the machine.
 //!
 //! Candidates with batches of several sizes are compared by their time an element of the batch:
 //! bounds of open candidates are in this unit, *rank*, which is seconds where there is one batch.
 
+mod again;
 mod answer;
 mod fewer;
 mod floor;
@@ -20,6 +21,7 @@ use indexmap::{IndexMap, IndexSet};
 use rayon::prelude::*;
 use shardwise_passes::Goal;
 
+use self::again::Again;
 use self::fewer::Families;
 use self::floor::{Floor, Group, group};
 use super::candidate::Candidate;
@@ -70,8 +72,8 @@ pub(super) struct Search<'a, 's> {
     found: Vec<(usize, Strategy)>,
     /// Found with little effort, and not proven.
     quick: IndexSet<usize>,
-    /// What fits nowhere with little effort, with the bytes of its floor.
-    refused: Vec<(f64, Open)>,
+    /// What has no plan yet, and may be tried again.
+    again: Again,
     /// The stage in which candidates are planned first.
     first: Stage,
     /// The stage after a plan without a memory limit.
@@ -115,7 +117,7 @@ impl<'a, 's> Search<'a, 's> {
             open: Vec::new(),
             found: Vec::new(),
             quick: IndexSet::new(),
-            refused: Vec::new(),
+            again: Again::default(),
             first,
             limited,
             best: None,
@@ -132,6 +134,7 @@ impl<'a, 's> Search<'a, 's> {
         self.leaves.capacity = self.template.capacity_bytes()?;
         self.floors = self.all_floors();
         self.open_candidates();
+        let mut is_done = false;
         while !self.is_late() {
             self.cut();
             if self.open.is_empty() {
@@ -139,6 +142,7 @@ impl<'a, 's> Search<'a, 's> {
             }
             let round = self.next_round();
             if round.is_empty() {
+                is_done = true;
                 break;
             }
             let goals: Vec<Goal> = round.iter().map(|open| self.goal(open)).collect();
@@ -158,6 +162,7 @@ impl<'a, 's> Search<'a, 's> {
             self.raise_bounds();
             self.progress();
         }
+        self.count_rest(is_done);
         self.space.left = self.left();
         self.space.stopped = self.is_stopped();
         self.answer()
@@ -233,14 +238,7 @@ impl<'a, 's> Search<'a, 's> {
             Outcome::Refused(Refusal::NotBelow(bound_s)) => self.not_below(open, bound_s),
             // It has a plan already, made with less effort.
             Outcome::Refused(_) if self.is_found(open.candidate) => {}
-            Outcome::Refused(Refusal::OverMemory(reason)) => {
-                let floor = self.floors[&group(&self.candidates[open.candidate])].as_ref();
-                let bytes = floor.map_or(0.0, |floor| floor.peak_bytes);
-                self.over_memory(bytes, reason);
-                if open.stage == Stage::Quick {
-                    self.refused.push((bytes, open));
-                }
-            }
+            Outcome::Refused(Refusal::OverMemory(reason)) => self.refuse(open, reason),
             Outcome::Refused(Refusal::Illegal(reason)) => self.illegal(reason),
         }
     }
@@ -253,8 +251,7 @@ impl<'a, 's> Search<'a, 's> {
         if let Some((_, known)) = found {
             known.lower_bound_s = known.lower_bound_s.max(bound_s).min(known.objective_s);
         } else {
-            self.space.cut += 1;
-            self.least_cut = self.least_cut.min(bound);
+            self.fall_short(Open { bound, ..open });
         }
     }
 
@@ -299,38 +296,8 @@ impl<'a, 's> Search<'a, 's> {
 
     /// Candidates without a plan that are not done.
     fn left(&self) -> usize {
-        self.open.iter().filter(|open| !self.is_found(open.candidate)).count()
-    }
-
-    /// Opens those again that were planned with little effort and could be the best; where nothing
-    /// fits with little effort, the one that needs least.
-    fn reopen(&mut self) {
-        self.refused.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        if self.found.is_empty()
-            && let Some((_, open)) = self.refused.pop()
-        {
-            self.refused.clear();
-            self.over_memory = None;
-            self.space.over_memory -= 1;
-            self.open.push(Open { stage: Stage::Full, ..open });
-        }
-        let best = self.request.best.max(1);
-        let first = self.distinct_candidates().next();
-        let least = first.map_or(f64::INFINITY, |(_, strategy)| strategy.rank());
-        let is_sum = self.leaves.options.objective.is_sum();
-        let near = if is_sum { f64::INFINITY } else { least * (1.0 + NEAR) };
-        let again: Vec<(usize, f64)> = self
-            .distinct_candidates()
-            .take(best)
-            .filter(|(_, strategy)| strategy.rank() <= near)
-            .filter(|(number, _)| self.quick.contains(number))
-            .filter(|(_, strategy)| strategy.rank_bound() < least * (1.0 - ROUNDING))
-            .map(|(number, strategy)| (*number, strategy.rank_bound()))
-            .collect();
-        for (candidate, bound) in again {
-            self.quick.shift_remove(&candidate);
-            self.open.push(Open { candidate, bound, stage: Stage::Full });
-        }
+        let open = self.open.iter().filter(|open| !self.is_found(open.candidate)).count();
+        open + self.again.open().count()
     }
 
     /// What candidates are compared by: seconds, for an element where batches differ.
@@ -398,9 +365,9 @@ impl<'a, 's> Search<'a, 's> {
         self.best.as_ref().map_or(rank, |(number, _)| self.seconds(*number, rank))
     }
 
-    /// Nothing has a lower rank: the least of what is open, was cut, or was planned.
+    /// Nothing has a lower rank: the least of what is open or aside, was cut, or was planned.
     fn lower_bound(&self) -> f64 {
-        let open = self.open.iter().map(|open| open.bound);
+        let open = self.open.iter().chain(self.again.open()).map(|open| open.bound);
         let found = self.found.iter().map(|(_, strategy)| strategy.rank_bound());
         let least = open.chain(found).fold(self.least_cut, f64::min);
         if least.is_finite() { least } else { 0.0 }

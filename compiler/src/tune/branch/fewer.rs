@@ -72,7 +72,7 @@ impl Search<'_, '_> {
 
     /// Raises bounds to those of fewer microbatches.
     pub(super) fn raise_bounds(&mut self) {
-        for open in &mut self.open {
+        for open in self.open.iter_mut().chain(self.again.open_mut()) {
             open.bound = open.bound.max(self.families.bound(open.candidate));
         }
     }

@@ -3,12 +3,12 @@
 use indexmap::IndexSet;
 use shardwise_passes::Goal;
 
-use super::floor::group;
+use super::again::FAR;
 use super::{Open, ROUNDING, Search};
 use crate::tune::leaf::Stage;
 
 /// Candidates that a round expands.
-const ROUND: usize = 4;
+pub(super) const ROUND: usize = 4;
 
 impl Search<'_, '_> {
     /// What makes a plan of a candidate worth anything: it takes less than the last of the best,
@@ -22,6 +22,10 @@ impl Search<'_, '_> {
         // A refusal says what the smallest plan needs, for which that without a limit is searched.
         let is_known = self.first == Stage::Unlimited && stage != Stage::Unlimited;
         let unlimited_s = (is_known && below_s.is_finite()).then(|| self.seconds(candidate, bound));
+        // What was given up once is searched beyond the goal: the nearer it is, the fewer plans the
+        // search looks at.
+        let is_again = self.again.is_tried(candidate);
+        let below_s = if is_again { below_s * FAR } else { below_s };
         Goal { below_s, unlimited_s, rival: None }
     }
 
@@ -57,8 +61,7 @@ impl Search<'_, '_> {
 
     /// The bound, more where even the least memory is a large part of the capacity.
     fn promise(&self, open: &Open) -> f64 {
-        let floor = self.floors[&group(&self.candidates[open.candidate])].as_ref();
-        let bytes = floor.map_or(0.0, |floor| floor.peak_bytes);
+        let bytes = self.floor_bytes(open.candidate);
         open.bound * (1.0 + self.leaves.capacity.map_or(0.0, |capacity| bytes / capacity))
     }
 }

@@ -299,6 +299,34 @@ fn a_space_planned_with_little_effort_first_has_the_same_winner() {
     assert!(text.contains("no strategy on 64 chips fits"), "{text}");
 }
 
+/// Little effort finds a plan of the best candidate that takes much longer than others, and that
+/// what reads kept values again is within memory is not excluded by a bound of what keeps them.
+#[test]
+fn what_has_a_bad_plan_with_little_effort_is_planned_again() {
+    let source = read("tests/measured/programs/llama-3d.shard");
+    let options = Options {
+        dims: shardwise::setting::dims("B=2048").expect("sizes"),
+        rates: Some(shardwise::Rates::Measured),
+        ..Options::default()
+    };
+    let all = Request {
+        axes: 3,
+        stages: vec![16],
+        microbatches: vec![16, 32],
+        chunks: vec![1, 8],
+        free: true,
+        best: 1,
+        ..Request::of_chips(8192)
+    };
+    // So few that each is planned with all effort.
+    let few = Request { microbatches: vec![32], chunks: vec![8], ..all.clone() };
+    let (found, few) = (tuned(&source, &all, &options), tuned(&source, &few, &options));
+    assert!(found.space.candidates > 64 && few.space.candidates < 64);
+    let (own, other) = (found.strategies[0].objective_s, few.strategies[0].objective_s);
+    assert!(own <= other * (1.0 + 1e-8), "{own} {other}");
+    assert!(found.lower_bound_s <= other);
+}
+
 #[test]
 fn a_stopped_search_returns_the_best_so_far() {
     let cancellation = Cancellation::new();
