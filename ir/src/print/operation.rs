@@ -36,10 +36,9 @@ impl Printer<'_> {
                 format!("update_{}({})", self.dim_name(*dim), operands.join(", "))
             }
             OpKind::Route(route @ Route { tokens, experts, capacity, choices, .. }) => {
-                let busiest = match route.busiest {
-                    Route::EVEN => String::new(),
-                    busiest => format!(", busiest={:?}", busiest as f64 / Route::EVEN as f64),
-                };
+                let busiest = route.stated_imbalance();
+                let busiest = busiest.map(|times| format!(", busiest={times:?}"));
+                let busiest = busiest.unwrap_or_default();
                 format!(
                     "route_{}({}, {choices}{busiest})",
                     self.dim_subscript(&[*tokens, *experts, *capacity]),

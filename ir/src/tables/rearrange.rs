@@ -207,9 +207,14 @@ impl Route {
     /// Every device has the same number of tokens.
     pub const EVEN: u64 = 1000;
 
-    /// How many times the mean the busiest device has, of so many.
+    /// How many times the mean the busiest device has, if not all have the same.
+    pub fn stated_imbalance(self) -> Option<f64> {
+        (self.busiest != Self::EVEN).then(|| self.busiest as f64 / Self::EVEN as f64)
+    }
+
+    /// The same of so many devices, one of which has all tokens at most.
     pub fn imbalance(self, devices: u64) -> f64 {
-        (self.busiest as f64 / Self::EVEN as f64).min(devices as f64)
+        self.stated_imbalance().unwrap_or(1.0).min(devices as f64)
     }
 }
 

@@ -46,8 +46,8 @@ pub(crate) fn overlap(plan: &ExpandedPlan<'_>, costs: &mut [StepCost]) {
         return;
     }
     for number in 0..plan.steps.len() {
-        let Some(product) = neighbour(plan, plan.dataflow(), number) else { continue };
-        let together = Together::of(plan, number, product, costs);
+        let Some((product, op)) = neighbour(plan, plan.dataflow(), number) else { continue };
+        let together = Together::of(plan, number, (product, op), costs);
         costs[number].beside_product = together.beside();
     }
 }
@@ -72,7 +72,7 @@ pub(crate) fn chunked(
         let lead_s = cost.beside_product.seconds;
         let product = Some(number).filter(|_| lead_s > 0.0);
         let product = product.and_then(|step| neighbour(plan, dataflow, step));
-        if let Some(product) = product {
+        if let Some((product, _)) = product {
             let (first, then) = (number.min(product), number.max(product));
             chunked[then] = Some(Chunked { first, lead_s });
         }
@@ -82,7 +82,11 @@ pub(crate) fn chunked(
 
 /// The product that a collective can run beside: the first that reads what it gathers, or the one
 /// whose result it scatters.
-fn neighbour(plan: &Plan, dataflow: &Dataflow<usize>, number: usize) -> Option<usize> {
+fn neighbour<'p>(
+    plan: &'p Plan,
+    dataflow: &Dataflow<usize>,
+    number: usize,
+) -> Option<(usize, &'p Op)> {
     let step = &plan.steps[number];
     let StepKind::Collective(collective, _) = &step.kind else { return None };
     let product = match collective.kind {
@@ -91,7 +95,8 @@ fn neighbour(plan: &Plan, dataflow: &Dataflow<usize>, number: usize) -> Option<u
         _ => None,
     }?;
     let is_beside = plan.steps[product].repeat == step.repeat;
-    (is_beside && product_of(&plan.program, &plan.steps[product]).is_some()).then_some(product)
+    let op = product_of(&plan.program, &plan.steps[product]).filter(|_| is_beside)?;
+    Some((product, op))
 }
 
 /// The operation of a step that is a product outside attention's kernels.
@@ -110,18 +115,16 @@ struct Together {
 }
 
 impl Together {
-    fn of(plan: &Plan, collective: usize, product: usize, costs: &[StepCost]) -> Self {
+    fn of(plan: &Plan, collective: usize, (product, op): (usize, &Op), costs: &[StepCost]) -> Self {
         let program = &plan.program;
         let split = split(program, &plan.steps[collective]);
         let step = &plan.steps[product];
         let operands: Vec<_> = step.operands.iter().map(|operand| &operand.sharding).collect();
-        let in_chunks_s = product_of(program, step).map_or(f64::INFINITY, |op| {
-            local::in_chunks_s(program, op, &operands, &step.result.sharding, &split)
-        });
+        let result = &step.result.sharding;
         Self {
             collective_s: costs[collective].seconds,
             product_s: costs[product].seconds,
-            in_chunks_s,
+            in_chunks_s: local::in_chunks_s(program, op, &operands, result, &split),
             chunks: split.iter().map(|(_, parts)| parts).product(),
         }
     }

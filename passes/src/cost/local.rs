@@ -51,10 +51,7 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
     let imbalance = imbalance(program, op, operands, result);
     let flops_s = imbalance * (flops + recomputed_flops) / peak;
     let hbm_s = bytes / bandwidth;
-    let seconds = match program.hardware.rates {
-        Rates::Peak => flops_s.max(hbm_s),
-        Rates::Measured => measured_parts(program, op, dtype, flops_s, hbm_s).seconds(),
-    };
+    let seconds = seconds(program, op, dtype, flops_s, hbm_s);
     LocalWork { flops, recomputed_flops, bytes, flops_s, hbm_s, seconds }
 }
 
@@ -114,6 +111,14 @@ fn dtype(program: &Program, op: &Op) -> DType {
     widest.unwrap_or(program.values[op.result].dtype)
 }
 
+/// The time, at the rates that are asked for, of what takes `flops_s` and `hbm_s` at peak.
+fn seconds(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s: f64) -> f64 {
+    match program.hardware.rates {
+        Rates::Peak => flops_s.max(hbm_s),
+        Rates::Measured => measured_parts(program, op, dtype, flops_s, hbm_s).seconds(),
+    }
+}
+
 /// The parts at measured rates of what takes `flops_s` and `hbm_s` at peak.
 fn measured_parts(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s: f64) -> Parts {
     let measured = program.hardware.measured_kernels();
@@ -159,15 +164,9 @@ pub(crate) fn in_chunks_s(
     let written = f64::from(!op.kernel.result_on_chip) * bytes(op.result, result);
     let bytes = read.sum::<f64>() + (2.0 * passes(op.result) - 1.0) * written;
     let whole = work(program, op, operands, result);
-    let (flops_s, hbm_s) =
-        (whole.flops_s, bytes / program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY));
-    match program.hardware.rates {
-        Rates::Peak => flops_s.max(hbm_s),
-        Rates::Measured => {
-            let chunk = (flops_s / chunks, hbm_s / chunks);
-            chunks * measured_parts(program, op, dtype(program, op), chunk.0, chunk.1).seconds()
-        }
-    }
+    let hbm_s = bytes / program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
+    let dtype = dtype(program, op);
+    chunks * seconds(program, op, dtype, whole.flops_s / chunks, hbm_s / chunks)
 }
 
 /// Whether the result has the bytes of the operand, in another shape.

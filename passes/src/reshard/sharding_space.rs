@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
+use shardwise_ir::filled::Filled;
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::Collective;
 use shardwise_ir::program::{CollectiveKind, Program};
@@ -233,11 +234,9 @@ impl Pricing<'_> {
             .zip(&sharding.dims)
             .map(|(&(size, _), axes)| size.div_ceil(parts(axes)) as f64)
             .product();
-        let of_fullest = self
-            .shape
-            .busiest
-            .map_or(1.0, |(place, route)| route.imbalance(parts(&sharding.dims[place])));
-        let share = (f64::from_bits(self.shape.share) * of_fullest).min(1.0);
+        let (place, uneven) = self.shape.busiest.unzip();
+        let filled = Filled { share: f64::from_bits(self.shape.share), uneven };
+        let share = filled.of_fullest(|_| place.map_or(1, |place| parts(&sharding.dims[place])));
         share * elements * f64::from(self.shape.bits) / 8.0
     }
 

@@ -279,10 +279,13 @@ fn what_is_not_below_a_limit_is_not_solved_and_what_is_near_enough_ends_the_work
         for (limit, is_wanted) in [(optimum, false), (optimum + Weight::seconds(1e-9), true)] {
             let found = below(limit);
             assert!(found.bound <= optimum, "the bound holds");
-            assert!(!is_wanted || !optimum.is_finite() || found.value >= optimum);
+            let is_proof = is_wanted && found.stop_reason.is_proof();
+            assert!(!is_proof || found.value == optimum, "{:?}", found.value);
         }
         let near = minimize(&case.model, &Limits { enough: 0.5, ..anytime });
         assert!(near.bound <= optimum && near.value >= optimum);
+        let is_near = near.value.as_seconds() <= 1.5 * near.bound.as_seconds() + 1e-9;
+        assert!(near.stop_reason != StopReason::BoundReached || is_near, "{:?}", near.value);
     });
 }
 

@@ -358,7 +358,7 @@ impl Names<'_> {
                 experts: self.dim(route.experts),
                 capacity: self.dim(route.capacity),
                 choices: route.choices,
-                busiest: Some(route.imbalance(u64::MAX)).filter(|&times| times > 1.0),
+                busiest: route.stated_imbalance(),
             },
             // Always a collective step: what an author wrote is resolved to its axes.
             OpKind::Collective(_) => call("copy", vec![Argument::Operand(0)]),

@@ -104,7 +104,7 @@ impl Mask {
     /// have slots for so many tokens, all of these are computed.
     fn uneven(self, program: &Program) -> Option<Route> {
         let (Self::Slots(route) | Self::Empty(route)) = self else { return None };
-        (route.busiest != Route::EVEN && drops_nothing(program, route)).then_some(route)
+        (route.stated_imbalance().is_some() && drops_nothing(program, route)).then_some(route)
     }
 
     /// The mask that leaves of this one what a bound does, too; where it cannot say that, one that

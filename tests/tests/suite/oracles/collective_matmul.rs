@@ -70,37 +70,39 @@ fn ends(
     Ok(())
 }
 
-#[test]
-fn a_gather_ends_as_its_chunks_do() {
+/// Products of random sizes on 2 to 16 devices, by the number of devices and the sizes.
+fn for_products(check: impl Fn(u32, [u64; 3]) -> Result<(), TestCaseError>) {
     let sizes = (1_u32..=4, 1_u64..=64, 1_u64..=64, 1_u64..=64);
     for_all(CASES, &sizes, |(ways, rows, inner, columns)| {
-        let devices = 1 << ways;
-        let (rows, inner, columns) = (rows * 256, inner * 256, columns * 256);
+        check(1 << ways, [rows, inner, columns].map(|size| size * 256))
+    });
+}
+
+#[test]
+fn a_gather_ends_as_its_chunks_do() {
+    for_products(|devices, [rows, inner, columns]| {
         let source = format!(
             "hardware h100\nmesh X={devices}\ndim B={rows}, D={inner}, F={columns}\n\
              input A[B_X, D], W[D, F_X]\nG[B, D] = AllGather_X(A)\n\
              C[B, F_X] = G *D W\noutput C[B, F_X]\n"
         );
-        let (rows, inner) = (rows as f64, inner as f64);
         let columns = columns as f64 / f64::from(devices);
-        ends(&source, &Product { devices, rows, inner, columns }, Product::after_gather_s)
+        let product = Product { devices, rows: rows as f64, inner: inner as f64, columns };
+        ends(&source, &product, Product::after_gather_s)
     });
 }
 
 #[test]
 fn sums_are_sent_as_their_chunks_are_computed() {
-    let sizes = (1_u32..=4, 1_u64..=64, 1_u64..=64, 1_u64..=64);
-    for_all(CASES, &sizes, |(ways, rows, inner, columns)| {
-        let devices = 1 << ways;
-        let (rows, inner, columns) = (rows * 256, inner * 256, columns * 256);
+    for_products(|devices, [rows, inner, columns]| {
         let source = format!(
             "hardware h100\nmesh X={devices}\ndim B={rows}, D={inner}, F={columns}\n\
              input A[B, D_X], W[D_X, F]\nP[B, F] {{U_X}} = A *D W\n\
              C[B_X, F] = ReduceScatter_{{X,B}}(P)\noutput C[B_X, F]\n"
         );
-        let (rows, columns) = (rows as f64, columns as f64);
         let inner = inner as f64 / f64::from(devices);
-        ends(&source, &Product { devices, rows, inner, columns }, Product::before_scatter_s)
+        let product = Product { devices, rows: rows as f64, inner, columns: columns as f64 };
+        ends(&source, &product, Product::before_scatter_s)
     });
 }
 
