@@ -3,14 +3,16 @@
 //!
 //! An assignment says in which shardings values are computed and read; the steps between those are
 //! the cheapest. Where their peak exceeds the capacity, the step at the peak is left out of the
-//! table of its value's shape, and the steps are searched again, until the plan fits, is too
-//! costly, or nothing can be left out. Trees of least bytes for each value would need the times at
-//! which others are live; a second search over trees would multiply the choices.
+//! table of its value's shape with all that take as much, or alone where the value needs one of
+//! those, and the steps are searched again, until the plan fits, is too costly, or nothing can be
+//! left out. Trees of least bytes for each value would need the times at which others are live; a
+//! second search over trees would multiply the choices.
 
 use std::sync::Arc;
 
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
+use shardwise_ir::sharding::Sharding;
 
 use crate::cost::liveness::{live_at, memory};
 use crate::insert_collectives::plan;
@@ -40,23 +42,18 @@ pub(crate) fn plan_within(
     if problem.tables.all.iter().any(|table| table.space.len() > MOST_STATES) {
         return None;
     }
-    let mut most: Vec<f64> = vec![f64::INFINITY; problem.tables.all.len()];
+    let mut left_out = vec![LeftOut::default(); problem.tables.all.len()];
     let mut graphs: Vec<Arc<Graph>> =
         problem.tables.all.iter().map(|table| Arc::clone(table.graph())).collect();
     let mut last = first.clone();
     for _ in 0..MOST_LEFT_OUT {
-        let (in_the_way, bytes) = largest_at_peak(&last)?;
-        let table = problem.tables.number(in_the_way);
-        if bytes >= most[table] {
-            return None;
-        }
-        most[table] = bytes;
-        graphs[table] = Arc::new(below(problem, in_the_way, bytes));
-        let mut trees: Vec<Trees<'_>> = graphs.iter().map(|graph| Trees::new(graph)).collect();
-        if !problem.is_realisable(assignment, &mut trees) {
-            return None;
-        }
-        last = plan::plan(problem, assignment, &mut trees);
+        let in_the_way = largest_at_peak(&last)?;
+        let table = problem.tables.number(in_the_way.value);
+        left_out[table] = left_out[table].and(problem, &in_the_way).into_iter().find(|more| {
+            graphs[table] = Arc::new(more.graph(problem, in_the_way.value));
+            problem.is_realisable(assignment, &mut trees_of(&graphs))
+        })?;
+        last = plan::plan(problem, assignment, &mut trees_of(&graphs));
         let seconds = measures.seconds(&last);
         if seconds >= best_s {
             return None;
@@ -68,46 +65,94 @@ pub(crate) fn plan_within(
     None
 }
 
-/// The graph of a value's steps whose blocks take less than `bytes` together.
-fn below(problem: &Problem<'_>, value: ValueId, bytes: f64) -> Graph {
-    let space = &problem.table(value).space;
-    let block: Vec<f64> = space
-        .shardings()
-        .map(|sharding| local_shape::local_bytes(problem.program, value, sharding))
-        .collect();
-    let steps = |state: State| {
-        let edges = space.edges(state).iter();
-        edges
-            .filter(|edge| block[state] + block[edge.to] < bytes)
-            .map(|edge| (edge.to, edge.weight))
-            .collect()
-    };
-    Graph::new(&(0..space.len()).map(steps).collect::<Vec<_>>())
+fn trees_of(graphs: &[Arc<Graph>]) -> Vec<Trees<'_>> {
+    graphs.iter().map(|graph| Trees::new(graph)).collect()
 }
 
-/// The value whose collective takes most at the peak of a plan, and its bytes: the one that runs
-/// then, else of those whose results are live then the largest.
-fn largest_at_peak(plan: &Plan) -> Option<(ValueId, f64)> {
+/// A collective of a plan.
+struct Running<'p> {
+    value: ValueId,
+    from: &'p Sharding,
+    to: &'p Sharding,
+    /// The bytes of both blocks.
+    bytes: f64,
+}
+
+/// The steps of a shape that are left out.
+#[derive(Clone, Debug)]
+struct LeftOut {
+    /// All whose blocks take as many bytes together.
+    from_bytes: f64,
+    /// And these.
+    single: Vec<(State, State)>,
+}
+
+impl Default for LeftOut {
+    fn default() -> Self {
+        Self { from_bytes: f64::INFINITY, single: Vec::new() }
+    }
+}
+
+impl LeftOut {
+    /// The same, and a collective: with all that take as much, or alone.
+    fn and(&self, problem: &Problem<'_>, running: &Running<'_>) -> Vec<Self> {
+        let space = &problem.table(running.value).space;
+        let as_large = Self { from_bytes: running.bytes, ..self.clone() };
+        let ends = space.find(running.from).zip(space.find(running.to));
+        let alone = ends.filter(|ends| !self.single.contains(ends)).map(|ends| Self {
+            single: self.single.iter().copied().chain([ends]).collect(),
+            ..*self
+        });
+        (running.bytes < self.from_bytes).then_some(as_large).into_iter().chain(alone).collect()
+    }
+
+    /// The graph of a value's other steps.
+    fn graph(&self, problem: &Problem<'_>, value: ValueId) -> Graph {
+        let space = &problem.table(value).space;
+        let block: Vec<f64> = space
+            .shardings()
+            .map(|sharding| local_shape::local_bytes(problem.program, value, sharding))
+            .collect();
+        let stays = |from: State, to: State| {
+            block[from] + block[to] < self.from_bytes && !self.single.contains(&(from, to))
+        };
+        let steps = |from: State| {
+            let edges = space.edges(from).iter().filter(|edge| stays(from, edge.to));
+            edges.map(|edge| (edge.to, edge.weight)).collect()
+        };
+        Graph::new(&(0..space.len()).map(steps).collect::<Vec<_>>())
+    }
+}
+
+/// The collective that takes most at the peak of a plan: the one that runs then, else of those
+/// whose results are live then the largest.
+fn largest_at_peak(plan: &Plan) -> Option<Running<'_>> {
     let (expanded, origins) = ExpandedPlan::with_origins(plan);
     let peak = memory(&expanded).peak_step?;
     let origin = origins.as_ref().map_or(peak, |origins| origins[peak]);
-    let of_step = |step: &Step| match step.kind {
-        StepKind::Collective(_, None) => {
-            let bytes = |of: &Materialization| {
-                local_shape::local_bytes(&plan.program, of.value, &of.sharding)
-            };
-            Some((step.result.value, bytes(&step.operands[0]) + bytes(&step.result)))
-        }
-        StepKind::Collective(_, Some(_)) | StepKind::Local(_) => None,
-    };
     let running = &plan.steps[origin];
-    of_step(running).or_else(|| {
+    collective(plan, running).or_else(|| {
         let live = live_at(&expanded, expanded.dataflow(), peak);
         let is_beside = |step: &&Step| {
             live.iter().any(|(of, _)| *of == step.result)
                 && !running.operands.contains(&step.result)
         };
         let before = plan.steps[..origin].iter().filter(is_beside);
-        before.filter_map(of_step).max_by(|a, b| a.1.total_cmp(&b.1))
+        let collectives = before.filter_map(|step| collective(plan, step));
+        collectives.max_by(|a, b| a.bytes.total_cmp(&b.bytes))
+    })
+}
+
+/// A step that may be replaced by others: a collective that nobody wrote.
+fn collective<'p>(plan: &Plan, step: &'p Step) -> Option<Running<'p>> {
+    let StepKind::Collective(_, None) = step.kind else { return None };
+    let bytes =
+        |of: &Materialization| local_shape::local_bytes(&plan.program, of.value, &of.sharding);
+    let (operand, result) = (&step.operands[0], &step.result);
+    Some(Running {
+        value: result.value,
+        from: &operand.sharding,
+        to: &result.sharding,
+        bytes: bytes(operand) + bytes(result),
     })
 }
