@@ -41,7 +41,8 @@
 //! * **Rounding** ([`primal_heuristic`]) and elimination over few choices give solutions;
 //!   **reduced-cost fixing** (Dantzig, Fulkerson and Johnson 1954) removes choices whose bound
 //!   exceeds the incumbent, until exact elimination of the remaining ones proves optimality
-//!   ([`anytime`]).
+//!   ([`anytime`]). Where tables over these would be too large, **branching** on the variables that
+//!   make them so leaves parts that are eliminated one by one.
 //! * Under a capacity, models whose terms have tables are presolved, and bounded by message passing
 //!   with multipliers for moments ([`capacity`]). For others, **Lagrangian relaxation** (Everett
 //!   1963; Held and Karp 1971; Fisher 1981) adds a price for each moment to the unary costs, with

@@ -9,9 +9,9 @@ use shardwise_passes::solver::{Interrupt, Limits, Model, TableLimits, Weight, mi
 
 /// No elimination, of however few choices.
 pub const NO_ELIMINATION: Limits = Limits {
-    elimination: TableLimits { table: 0, work: 0 },
-    heuristic: TableLimits { table: 0, work: 0 },
-    proof: TableLimits { table: 0, work: 0 },
+    elimination: TableLimits { table: 0, term: 0, work: 0 },
+    heuristic: TableLimits { table: 0, term: 0, work: 0 },
+    proof: TableLimits { table: 0, term: 0, work: 0 },
     capacity: 0,
     below: Weight::INFINITE,
     enough: 0.0,

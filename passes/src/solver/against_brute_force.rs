@@ -12,7 +12,7 @@ use smallvec::smallvec;
 
 use crate::solver::*;
 
-const NONE: TableLimits = TableLimits { table: 0, work: 0 };
+const NONE: TableLimits = TableLimits { table: 0, term: 0, work: 0 };
 
 /// Numbers drawn by the test runner, one after another.
 struct Draws<'n> {
@@ -266,6 +266,24 @@ fn bounds_are_below_the_minimum_and_proofs_are_right() {
         };
         let reason = case.check(none, optimum);
         assert!(case.model.terms.is_empty() || !reason.is_proof(), "nothing is eliminated");
+    });
+}
+
+/// Tables hold a few combinations: what is larger is branched until it fits, or has one assignment
+/// left.
+#[test]
+fn branching_closes_what_has_no_tables() {
+    for_all(200, |numbers| {
+        let case = case(numbers);
+        let optimum = case.optimum();
+        for most in [0, 4, 16] {
+            let proof = TableLimits { table: most, term: most, work: 1 << 10 };
+            let interrupt = Interrupt::NEVER.patient();
+            let limits = Limits { elimination: NONE, proof, interrupt, ..Limits::default() };
+            let reason = case.check(limits, optimum);
+            let is_closed = matches!(reason, StopReason::BoundReached | StopReason::Infeasible);
+            assert!(is_closed || reason.is_proof(), "{reason:?}");
+        }
     });
 }
 

@@ -11,6 +11,8 @@
 //! Work is counted, never timed, so the same model has the same solution on every machine; a caller
 //! may add a deadline.
 
+mod branching;
+
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::dual::Dual;
 use crate::solver::eliminate::{Minimum, TableLimits};
@@ -24,12 +26,20 @@ use crate::solver::weight::Weight;
 
 /// Evaluations of nodes for the tables of one restricted model: a tenth of a second; and for those
 /// of all in which solutions are searched.
-const MOST_EVALUATIONS: usize = 1 << 25;
-const MOST_TABULATED: usize = 1 << 29;
+const MOST_EVALUATIONS: usize = 1 << 23;
+const MOST_TABULATED: usize = 1 << 27;
+
+/// Evaluations of nodes for the tables of a proof, and combinations of its elimination: some
+/// seconds.
+const MOST_EVALUATIONS_OF_PROOF: usize = 1 << 32;
+const MOST_COMBINATIONS_OF_PROOF: usize = 1 << 31;
+
+/// Evaluations that take as long as one combination.
+const OF_A_COMBINATION: usize = 8;
 
 /// Evaluations of nodes for the first attempt at a proof, and the bits by which that limit grows
 /// from round to round: sweeps make tables smaller.
-const FIRST_PROOF: usize = 1 << 22;
+const FIRST_PROOF: usize = 1 << 18;
 const GROWTH_OF_PROOFS: usize = 3;
 
 /// Numbers that the dual may evaluate: a second or two; and how many times as many where the gap is
@@ -67,6 +77,7 @@ struct Rounds<'r, 'm> {
     model: &'m Model,
     trees: &'r mut [Trees<'m>],
     limits: &'r Limits,
+    cutoff: Weight,
     evaluate: &'r mut Evaluate<'r>,
     dual: Dual<'m>,
     best: Option<(Weight, Vec<usize>)>,
@@ -85,7 +96,7 @@ pub(crate) fn solve<'m>(
     model.prepare_metrics();
     let mut dual = Dual::new(model, &limits.interrupt);
     dual.upper_bound = seconds(cutoff);
-    Rounds { model, trees, limits, evaluate, dual, best: None, tabulated: 0 }.run()
+    Rounds { model, trees, limits, cutoff, evaluate, dual, best: None, tabulated: 0 }.run()
 }
 
 impl Rounds<'_, '_> {
@@ -112,10 +123,19 @@ impl Rounds<'_, '_> {
                     continue;
                 }
             }
-            let bound = Weight::seconds(bound);
+            let is_open = bound * (1.0 + self.limits.enough) < self.dual.upper_bound;
+            let branched = if is_over && is_open && self.limits.interrupt.is_patient {
+                self.branch(&mut bound)
+            } else {
+                None
+            };
+            let stop_reason = branched.unwrap_or(stop_reason);
+            let is_closed = bound >= self.dual.upper_bound;
             let found = first.into_iter().chain(self.best);
             let (value, assignment) = found.min_by_key(|(value, _)| *value).unzip();
             let value = value.unwrap_or(Weight::INFINITE);
+            // Exactly, without the rounding to seconds.
+            let bound = if is_closed { value.min(self.cutoff) } else { Weight::seconds(bound) };
             return Solution { assignment, value, bound, stop_reason, reduced: None };
         }
     }
@@ -151,7 +171,8 @@ impl Rounds<'_, '_> {
                 FIRST_PROOF << (GROWTH_OF_PROOFS * number.min(ROUNDS))
             };
             let is_wanted = now.0 < seconds(self.limits.below);
-            if is_wanted && let Some(reduced) = self.proof(&left, most) {
+            if is_wanted && let Some(reduced) = self.proof(&left, most).filter(Reduced::is_feasible)
+            {
                 return (StopReason::Fixed, Some(reduced));
             }
             *bound = bound.max(now.0.min(now.1));
@@ -228,15 +249,20 @@ impl Rounds<'_, '_> {
         let descended =
             self.eliminated().and_then(|found| PrimalHeuristic::from(&mut self.dual, &found).run());
         for found in rounded.into_iter().chain(descended) {
-            if self.model.is_feasible(&found, self.trees) {
-                let cost = (self.evaluate)(&found, self.trees);
-                if self.best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                    self.best = Some((cost, found));
-                }
-            }
+            self.offer(found);
         }
-        let best = self.best.as_ref().map_or(UNREACHABLE, |(cost, _)| seconds(*cost));
-        self.dual.upper_bound = self.dual.upper_bound.min(best);
+    }
+
+    /// Updates the incumbent if an assignment is feasible and cheaper.
+    fn offer(&mut self, found: Vec<usize>) {
+        if !self.model.is_feasible(&found, self.trees) {
+            return;
+        }
+        let cost = (self.evaluate)(&found, self.trees);
+        if self.best.as_ref().is_none_or(|(least, _)| cost < *least) {
+            self.best = Some((cost, found));
+        }
+        self.dual.upper_bound = self.dual.upper_bound.min(seconds(cost));
     }
 
     /// Improves the best solution in one neighbourhood after another, where the gap is wide.
@@ -286,15 +312,17 @@ impl Rounds<'_, '_> {
         if left.iter().any(Vec::is_empty) || self.limits.interrupt.is_due() {
             return None;
         }
+        let Limits { proof, interrupt, .. } = self.limits;
         let model = self.model.restricted(left);
         let model = Classified::new(&model);
-        if model.evaluations() > most_evaluations {
+        let most = |count: usize| interrupt.allowed(count).min(most_evaluations);
+        if model.evaluations() > most(MOST_EVALUATIONS_OF_PROOF)
+            || model.combinations(interrupt) > most(MOST_COMBINATIONS_OF_PROOF) / OF_A_COMBINATION
+        {
             return None;
         }
-        let Limits { proof, interrupt, .. } = self.limits;
         let proof = TableLimits { work: interrupt.allowed(proof.work), ..*proof };
         Reduced::eliminate(&model, Some(left), self.trees, proof, interrupt)
-            .filter(Reduced::is_feasible)
     }
 
     /// The best assignment over the choices with the least reduced costs, with ever more of them as

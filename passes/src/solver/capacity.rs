@@ -49,7 +49,7 @@ use crate::solver::tabulate::{Classified, TabulatedTerms};
 use crate::solver::weight::Weight;
 
 /// Tables of single terms, and the work for them.
-const TABLES: TableLimits = TableLimits { table: 1 << 24, work: 1 << 18 };
+const TABLES: TableLimits = TableLimits { table: 1 << 24, term: 1 << 21, work: 1 << 18 };
 
 /// Entries of all tables of the network.
 const MOST_ENTRIES: usize = 1 << 26;

@@ -28,6 +28,10 @@ type Set = SmallVec<[TerminalId; 4]>;
 /// doubles with each.
 pub(crate) const MOST_TERMINALS: usize = 10;
 
+/// Numbers in all rows that are kept from one table of a term to the next, and in those of one:
+/// 256 MB.
+pub(crate) const MOST_NUMBERS: usize = 1 << 24;
+
 /// An edge, from its tail to its head.
 pub(crate) type TreeEdge = (Node, Node);
 
@@ -41,21 +45,10 @@ pub struct Trees<'g> {
     /// The terminals of several nodes, or none.
     groups: IndexSet<Terminal, FxBuildHasher>,
     rows: IndexMap<Set, Vec<Weight>, FxBuildHasher>,
-    recent: Recent,
-}
-
-/// The set that was asked for last.
-#[derive(Debug, Default)]
-struct Recent {
-    set: Set,
-    /// How often, with no other set between.
-    asked: usize,
-    /// Its row, once it was asked for often enough.
-    row: Vec<Weight>,
 }
 
 /// A row takes as long as so many of its entries do on their own.
-const ENTRIES_OF_A_ROW: usize = 8;
+const ENTRIES_OF_A_ROW: usize = 3;
 
 impl<'g> Trees<'g> {
     /// An empty table over `graph`.
@@ -65,13 +58,19 @@ impl<'g> Trees<'g> {
             nodes: (0..graph.nodes()).collect(),
             groups: IndexSet::default(),
             rows: IndexMap::default(),
-            recent: Recent::default(),
         }
     }
 
     /// The graph.
     pub(crate) fn graph(&self) -> &'g Graph {
         self.graph
+    }
+
+    /// Removes all rows where they are too many to be kept.
+    pub(crate) fn forget_many(&mut self) {
+        if self.rows.len() * self.nodes.len() > MOST_NUMBERS {
+            self.rows.clear();
+        }
     }
 
     /// The cost of the cheapest tree that starts at `root` and reaches all of `terminals`. With
@@ -81,7 +80,7 @@ impl<'g> Trees<'g> {
             [] => Weight::ZERO,
             [one] => self.graph.distance_to_any(root, one),
             _ => {
-                let set = self.distinct(root, terminals);
+                let set = self.distinct(Some(root), terminals);
                 if set.len() > MOST_TERMINALS {
                     let alone = |&id| self.graph.distance_to_any(root, self.terminal(id));
                     return set.iter().map(alone).max().unwrap_or(Weight::ZERO);
@@ -92,8 +91,9 @@ impl<'g> Trees<'g> {
     }
 
     /// The terminals that do not contain `root`, each once, in a fixed order.
-    fn distinct(&mut self, root: Node, terminals: &[Terminal]) -> Set {
-        let beyond = terminals.iter().filter(|terminal| !terminal.contains(&root));
+    fn distinct(&mut self, root: Option<Node>, terminals: &[Terminal]) -> Set {
+        let is_there = |terminal: &Terminal| root.is_some_and(|root| terminal.contains(&root));
+        let beyond = terminals.iter().filter(|terminal| !is_there(terminal));
         let mut set: Set = beyond.map(|terminal| self.id_of(terminal)).collect();
         set.sort_unstable_by(|&a, &b| self.terminal(a).cmp(self.terminal(b)));
         set.dedup();
@@ -137,7 +137,7 @@ impl<'g> Trees<'g> {
     /// [`MOST_TERMINALS`] terminals, the edges of a good tree.
     pub(crate) fn edges(&mut self, root: Node, terminals: &[Terminal]) -> Vec<TreeEdge> {
         let mut edges = Vec::new();
-        let mut set = self.distinct(root, terminals);
+        let mut set = self.distinct(Some(root), terminals);
         while set.len() > MOST_TERMINALS {
             let last = set.pop().expect("the set is longer than the limit");
             let group = self.terminal(last);
@@ -154,28 +154,33 @@ impl<'g> Trees<'g> {
         edges
     }
 
+    /// The same from each of several roots.
+    pub(crate) fn costs_via(
+        &mut self,
+        roots: &[Node],
+        via: Option<&[Node]>,
+        terminals: &[Terminal],
+    ) -> Vec<Weight> {
+        let entries = roots.len() * via.map_or(1, <[Node]>::len);
+        let has_row = (2..=MOST_TERMINALS).contains(&terminals.len());
+        if !has_row || entries < ENTRIES_OF_A_ROW {
+            return roots.iter().map(|&root| self.cost_via(root, via, terminals)).collect();
+        }
+        // Of terminals at a root the row has the same value without them: they cost nothing.
+        let set = self.distinct(None, terminals);
+        let row = self.row_of(&set);
+        let Some(via) = via else { return roots.iter().map(|&root| row[root]).collect() };
+        let through = |root| via.iter().map(move |&node| (root, node));
+        let cost = |(root, node)| self.graph.distance(root, node) + row[node];
+        let least = |&root| through(root).map(cost).min().unwrap_or(Weight::INFINITE);
+        roots.iter().map(least).collect()
+    }
+
     fn row_value(&mut self, set: Set, node: Node) -> Weight {
         match set.len() {
             0 => Weight::ZERO,
             1 => self.graph.distance_to_any(node, self.terminal(set[0])),
-            _ => self.recent_value(set, node),
-        }
-    }
-
-    /// The entry of one node in the row of a set. There are many sets of all terminals of a term,
-    /// one for each combination of the choices in its scope, so rows are made where entries of one
-    /// are asked for again and again, and only the last one is kept.
-    fn recent_value(&mut self, set: Set, node: Node) -> Weight {
-        if self.recent.set != set {
-            self.recent = Recent { set: set.clone(), asked: 0, row: Vec::new() };
-        }
-        self.recent.asked += 1;
-        if self.recent.asked == ENTRIES_OF_A_ROW {
-            self.recent.row = self.row_of(&set);
-        }
-        match self.recent.row.get(node) {
-            Some(&value) => value,
-            None => self.single_value(&set, node),
+            _ => self.single_value(&set, node),
         }
     }
 

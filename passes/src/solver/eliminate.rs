@@ -11,13 +11,16 @@
 //! Branch and bound was the alternative for the main work; its bounds come from the same tables,
 //! and it evaluates repeatedly what elimination tabulates once.
 
+mod message;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
-use crate::solver::factor::{Factor, classify, strides};
+use crate::solver::eliminate::message::{Others, message};
+use crate::solver::factor::{Factor, strides};
 use crate::solver::interrupt::Interrupt;
 use crate::solver::weight::Weight;
 
@@ -38,6 +41,8 @@ pub(crate) struct Minimum {
 pub struct TableLimits {
     /// Entries of one table.
     pub table: usize,
+    /// Entries of the table of one term.
+    pub term: usize,
     /// Combinations evaluated for one variable.
     pub work: usize,
 }
@@ -79,6 +84,22 @@ pub(crate) fn is_exact(
     }
     elimination.eliminate_all();
     elimination.exact
+}
+
+/// How many combinations elimination evaluates where tables may be as large as they have to be.
+pub(crate) fn combinations(
+    unary: &[Vec<Weight>],
+    scopes: impl Iterator<Item = (Vec<usize>, Vec<Vec<u32>>)>,
+    interrupt: &Interrupt,
+) -> usize {
+    let limits = TableLimits { table: usize::MAX, term: 0, work: usize::MAX };
+    let mut elimination = Elimination::new(unary, Vec::new(), limits, interrupt);
+    elimination.has_tables = false;
+    for (scope, classes) in scopes {
+        elimination.add(Factor { scope, classes, strides: Vec::new(), table: Vec::new() });
+    }
+    elimination.eliminate_all();
+    elimination.evaluations
 }
 
 /// So many other variables that the product of their classes may be the largest number.
@@ -234,6 +255,8 @@ impl<'a> Elimination<'a> {
                 self.evaluations = self.evaluations.saturating_add(evaluations);
                 message
             } else {
+                let count = others.counts().iter().fold(own.len(), |n, &k| n.saturating_mul(k));
+                self.evaluations = self.evaluations.saturating_add(count);
                 let Others { variables: scope, classes, .. } = others;
                 Factor { scope, classes, strides: Vec::new(), table: Vec::new() }
             };
@@ -330,135 +353,4 @@ fn without_constants(factor: Factor) -> Factor {
         factor.table[start + digits.sum::<usize>()]
     };
     Factor { scope, classes, table: (0..size).map(entry).collect(), strides }
-}
-
-/// The variables beside the one eliminated, with the equivalence classes of their choices in all
-/// factors together.
-struct Others {
-    variables: Vec<usize>,
-    classes: Vec<Vec<u32>>,
-    /// A choice of each class.
-    examples: Vec<Vec<usize>>,
-}
-
-impl Others {
-    fn new(variable: usize, factors: &[&Factor]) -> Self {
-        let variables: BTreeSet<usize> = factors
-            .iter()
-            .flat_map(|factor| factor.scope.iter().copied())
-            .filter(|&v| v != variable)
-            .collect();
-        let (mut classes, mut examples) = (Vec::new(), Vec::new());
-        for &other in &variables {
-            let views: Vec<&Vec<u32>> = factors
-                .iter()
-                .filter_map(|factor| {
-                    factor.scope.iter().position(|&v| v == other).map(|i| &factor.classes[i])
-                })
-                .collect();
-            let choices = views.first().map_or(0, |view| view.len());
-            let (class, distinct) = classify(
-                (0..choices)
-                    .map(|choice| views.iter().map(|view| view[choice]).collect::<Vec<u32>>()),
-            );
-            let mut example = vec![0; distinct.len()];
-            for (choice, &c) in class.iter().enumerate().rev() {
-                example[c as usize] = choice;
-            }
-            classes.push(class);
-            examples.push(example);
-        }
-        Self { variables: variables.into_iter().collect(), classes, examples }
-    }
-
-    fn counts(&self) -> Vec<usize> {
-        self.examples.iter().map(Vec::len).collect()
-    }
-
-    fn size(&self, limit: usize) -> Option<usize> {
-        strides(&self.counts(), limit).map(|(_, size)| size)
-    }
-}
-
-/// For each combination of the others' classes, the best of the variable's choices; and the number
-/// of combinations.
-fn message(
-    variable: usize,
-    own: &[Weight],
-    factors: &[&Factor],
-    others: Others,
-) -> (Factor, usize) {
-    let counts = others.counts();
-    let (strides, size) = strides(&counts, usize::MAX).unwrap_or_default();
-    // Choices that all factors treat alike form a class, represented by its cheapest.
-    let (class, moves) = classify((0..own.len()).map(|choice| {
-        let offset = |factor: &&Factor| {
-            factor.scope.iter().position(|&v| v == variable).map_or(0, |i| factor.offset(i, choice))
-        };
-        factors.iter().map(offset).collect::<Vec<usize>>()
-    }));
-    let mut cheapest = vec![Weight::INFINITE; moves.len()];
-    for (&class, &weight) in class.iter().zip(own) {
-        cheapest[class as usize] = cheapest[class as usize].min(weight);
-    }
-    let moves: Vec<(Weight, Vec<usize>)> =
-        cheapest.into_iter().zip(moves).filter(|(weight, _)| weight.is_finite()).collect();
-    let mut table = Vec::with_capacity(size.max(1));
-    let mut places = Places::new(factors, &others);
-    for _ in 0..size.max(1) {
-        let best = moves.iter().map(|(weight, offsets)| {
-            let places = factors.iter().zip(&places.bases).zip(offsets);
-            places.fold(*weight, |sum, ((factor, base), offset)| sum + factor.table[base + offset])
-        });
-        table.push(best.min().unwrap_or(Weight::INFINITE));
-        places.advance();
-    }
-    let evaluations = table.len().saturating_mul(moves.len() * factors.len().max(1));
-    (Factor { scope: others.variables, classes: others.classes, strides, table }, evaluations)
-}
-
-/// Where one combination of the others' classes lies in the table of each factor; changed from
-/// combination to combination, not computed for each.
-struct Places {
-    /// The class of each of the others.
-    picked: Vec<usize>,
-    /// For each of the others and each of its classes, the offset in each factor's table.
-    offsets: Vec<Vec<Vec<usize>>>,
-    /// The index in each factor's table.
-    bases: Vec<usize>,
-}
-
-impl Places {
-    /// The first combination.
-    fn new(factors: &[&Factor], others: &Others) -> Self {
-        let offsets_of = |variable: usize, choice: usize| {
-            let offset = |factor: &&Factor| {
-                let place = factor.scope.iter().position(|&v| v == variable);
-                place.map_or(0, |i| factor.offset(i, choice))
-            };
-            factors.iter().map(offset).collect::<Vec<usize>>()
-        };
-        let variables = others.variables.iter().zip(&others.examples);
-        let offsets: Vec<Vec<Vec<usize>>> = variables
-            .map(|(&v, examples)| examples.iter().map(|&choice| offsets_of(v, choice)).collect())
-            .collect();
-        let first = |factor: usize| offsets.iter().map(|classes| classes[0][factor]).sum();
-        let bases = (0..factors.len()).map(first).collect();
-        Self { picked: vec![0; offsets.len()], offsets, bases }
-    }
-
-    /// The next combination; the first variable runs fastest, as in [`strides`].
-    fn advance(&mut self) {
-        for (digit, classes) in self.picked.iter_mut().zip(&self.offsets) {
-            let before = &classes[*digit];
-            *digit = (*digit + 1) % classes.len();
-            let now = &classes[*digit];
-            for ((base, before), now) in self.bases.iter_mut().zip(before).zip(now) {
-                *base = *base + now - before;
-            }
-            if *digit > 0 {
-                return;
-            }
-        }
-    }
 }

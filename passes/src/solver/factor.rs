@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::{SmallVec, smallvec};
 
-use crate::solver::dreyfus_wagner::{MOST_TERMINALS, Terminal, Trees};
+use crate::solver::dreyfus_wagner::{MOST_NUMBERS, MOST_TERMINALS, Terminal, Trees};
 use crate::solver::graph::Node;
 use crate::solver::interrupt::Interrupt;
 use crate::solver::model::{End, Placement, SteinerTerm};
@@ -100,10 +100,10 @@ pub(crate) fn is_small(
     limit: usize,
     most: usize,
 ) -> bool {
-    let size = classes.size();
     term.terminals.len() <= MOST_TERMINALS
-        && size <= limit
-        && evaluations_of_entry(term, nodes).saturating_mul(size) <= most
+        && classes.size() <= limit
+        && evaluations_of_subsets(term, classes, nodes) <= MOST_NUMBERS * EVALUATIONS_OF_A_TREE
+        && evaluations((term, classes), nodes) <= most
 }
 
 /// Evaluations of nodes for the table of a term, including the trees to subsets of its terminals.
@@ -111,24 +111,41 @@ pub(crate) fn evaluations(
     (term, classes): (&SteinerTerm, &EquivalenceClasses),
     nodes: usize,
 ) -> usize {
-    let ends: usize = classes.signatures.iter().map(Vec::len).sum();
     let size = classes.size();
-    let subsets = if term.terminals.len() > 2 {
-        size.saturating_mul(1 << term.terminals.len().min(MOST_TERMINALS))
-    } else {
-        0
-    };
-    let trees = subsets.saturating_add(ends).saturating_mul(EVALUATIONS_OF_A_TREE * nodes);
-    evaluations_of_entry(term, nodes).saturating_mul(size).saturating_add(trees)
+    evaluations_of_entry(term, nodes)
+        .saturating_mul(size / classes.roots())
+        .saturating_add(size)
+        .saturating_add(evaluations_of_subsets(term, classes, nodes))
+}
+
+/// Those for the trees to the proper subsets of terminals.
+fn evaluations_of_subsets(term: &SteinerTerm, classes: &EquivalenceClasses, nodes: usize) -> usize {
+    if term.terminals.len() < 2 {
+        return 0;
+    }
+    let own_root = classes.root();
+    let places = (0..classes.scope.len()).filter(|&i| Some(i) != own_root);
+    let counts = || places.clone().map(|i| classes.signatures[i].len());
+    let all = counts().fold(1_usize, usize::saturating_mul);
+    let with_none = counts().fold(1_usize, |product, count| product.saturating_mul(count + 1));
+    with_none.saturating_sub(all).saturating_mul(EVALUATIONS_OF_A_TREE * nodes)
 }
 
 /// Evaluations of each node for the distances from or to one node.
 const EVALUATIONS_OF_A_TREE: usize = 16;
 
-/// Evaluations of nodes for one entry: a tree to several terminals may fork at any.
+/// As many as it takes to find the trees to one subset.
+const EVALUATIONS_OF_A_LOOKUP: usize = 64;
+
+/// Evaluations of nodes for the trees from all roots to one combination of terminals, which may
+/// fork at any node.
 fn evaluations_of_entry(term: &SteinerTerm, nodes: usize) -> usize {
     let terminals = term.terminals.len();
-    if terminals > 1 { nodes << terminals.min(MOST_TERMINALS) } else { 1 }
+    if terminals < 2 {
+        return 1;
+    }
+    let forks = 1 << (terminals.min(MOST_TERMINALS) - 1);
+    nodes * (EVALUATIONS_OF_A_TREE + forks) + 2 * forks * EVALUATIONS_OF_A_LOOKUP
 }
 
 /// Each terminal alone, at its share of the cost: a tree costs at least as much as its costliest
@@ -152,29 +169,46 @@ fn relaxed(
         .collect()
 }
 
-/// Entries of a table between two looks at the clock.
+/// Combinations of terminals between two looks at the clock.
 const BETWEEN_LOOKS: usize = 64;
 
+/// One combination of terminals after another, with the trees from all roots to it.
 fn table(
     (term, classes): (&SteinerTerm, &EquivalenceClasses),
     trees: &mut Trees<'_>,
     limit: usize,
     interrupt: &Interrupt,
 ) -> Option<Factor> {
-    let EquivalenceClasses { scope, classes, signatures } = classes;
+    let EquivalenceClasses { scope, classes: of_choices, signatures } = classes;
     let counts: Vec<usize> = signatures.iter().map(Vec::len).collect();
     let (strides, size) = strides(&counts, limit)?;
+    let own_root = classes.root();
+    let (apart, roots) = own_root.map_or((size, 1), |i| (strides[i], counts[i]));
     let mut ends = Ends::of(term);
-    let entry = |place: usize| {
-        let is_late = place.is_multiple_of(BETWEEN_LOOKS) && interrupt.is_due();
+    trees.forget_many();
+    let mut table = vec![Weight::ZERO; size];
+    for number in 0..size / roots {
+        if number.is_multiple_of(BETWEEN_LOOKS) && interrupt.is_due() {
+            return None;
+        }
+        let first = number / apart * apart * roots + number % apart;
         let picked = signatures
             .iter()
             .zip(&strides)
-            .map(|(signature, stride)| &signature[place / stride % signature.len()]);
-        (!is_late).then(|| ends.cost(picked, trees))
-    };
-    let table = (0..size).map(entry).collect::<Option<Vec<Weight>>>()?;
-    Some(Factor { scope: scope.clone(), classes: classes.clone(), strides, table })
+            .map(|(signature, stride)| &signature[first / stride % signature.len()]);
+        let root = ends.pick(picked);
+        let root_of = |class: usize| match own_root {
+            Some(i) => signatures[i][class].0,
+            None => root,
+        };
+        let roots: SmallVec<[Node; 64]> = (0..roots)
+            .map(|class| root_of(class).expect("the root's variable is in the scope"))
+            .collect();
+        for (class, cost) in term.costs_of(&roots, &ends.terminals, trees).enumerate() {
+            table[first + class * apart] = cost;
+        }
+    }
+    Some(Factor { scope: scope.clone(), classes: of_choices.clone(), strides, table })
 }
 
 /// The nodes that a choice names: of the root, and of terminals in their order.
@@ -214,13 +248,25 @@ impl EquivalenceClasses {
         Self { scope, classes, signatures }
     }
 
+    /// The place in the scope of the variable that moves the root and no terminal, if there is one.
+    fn root(&self) -> Option<usize> {
+        self.signatures.iter().position(|signatures| {
+            signatures.iter().all(|(root, terminals)| root.is_some() && terminals.is_empty())
+        })
+    }
+
+    /// How many roots there are for each combination of terminals.
+    fn roots(&self) -> usize {
+        self.root().map_or(1, |i| self.signatures[i].len())
+    }
+
     /// The variables, with the class of each of their choices.
     pub(crate) fn scopes(&self) -> (Vec<usize>, Vec<Vec<u32>>) {
         (self.scope.clone(), self.classes.clone())
     }
 
     /// Entries of the table over all classes.
-    fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.signatures.iter().fold(1, |size, signatures| size.saturating_mul(signatures.len()))
     }
 }
@@ -243,19 +289,14 @@ impl<'t> Ends<'t> {
         Self { term, fixed: terminals.len(), terminals }
     }
 
-    /// The cost of the tree where choices of these signatures are made.
-    fn cost<'s>(
-        &mut self,
-        picked: impl Iterator<Item = &'s Signature>,
-        trees: &mut Trees<'_>,
-    ) -> Weight {
+    /// Takes the terminals where choices of these signatures are made; returns the root.
+    fn pick<'s>(&mut self, picked: impl Iterator<Item = &'s Signature>) -> Option<Node> {
         let mut root = if let End::Fixed(node) = self.term.root { Some(node) } else { None };
         self.terminals.truncate(self.fixed);
         for (at_root, nodes) in picked {
             root = root.or(*at_root);
             self.terminals.extend(nodes.iter().map(|&node| -> Terminal { smallvec![node] }));
         }
-        let root = root.expect("the root's variable is in the scope");
-        self.term.cost_of(root, &self.terminals, trees)
+        root
     }
 }

@@ -34,9 +34,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            elimination: TableLimits { table: 1 << 18, work: 1 << 20 },
-            heuristic: TableLimits { table: 1 << 16, work: 1 << 20 },
-            proof: TableLimits { table: 1 << 21, work: 1 << 26 },
+            elimination: TableLimits { table: 1 << 18, term: 1 << 15, work: 1 << 20 },
+            heuristic: TableLimits { table: 1 << 16, term: 1 << 13, work: 1 << 20 },
+            proof: TableLimits { table: 1 << 24, term: 1 << 24, work: 1 << 30 },
             capacity: 1 << 32,
             below: Weight::INFINITE,
             enough: 0.0,
@@ -230,6 +230,11 @@ impl Reduced {
             Some(kept) => in_full(kept, assignment),
             None => assignment.to_vec(),
         }
+    }
+
+    /// The least assignment, in choices of the whole model.
+    pub(crate) fn assignment(&self) -> Vec<usize> {
+        self.in_full(&self.minimum.assignment)
     }
 
     /// See [`Solution::alternative`].

@@ -293,6 +293,17 @@ impl SteinerTerm {
     ) -> Weight {
         trees.cost_via(root, self.via.as_deref(), terminals).times(self.multiplicity)
     }
+
+    /// The costs from each of several roots.
+    pub(crate) fn costs_of(
+        &self,
+        roots: &[Node],
+        terminals: &[Terminal],
+        trees: &mut Trees<'_>,
+    ) -> impl Iterator<Item = Weight> {
+        let costs = trees.costs_via(roots, self.via.as_deref(), terminals);
+        costs.into_iter().map(|cost| cost.times(self.multiplicity))
+    }
 }
 
 impl<Fixed: Clone> End<Fixed> {

@@ -4,7 +4,9 @@
 //! multipliers of capacity rows add to the costs of choices.
 
 use crate::solver::dreyfus_wagner::Trees;
-use crate::solver::eliminate::{Minimum, TableLimits, is_exact, minimize, minimize_exactly};
+use crate::solver::eliminate::{
+    Minimum, TableLimits, combinations, is_exact, minimize, minimize_exactly,
+};
 use crate::solver::factor::{self, EquivalenceClasses, Factor, Tabulated, is_small};
 use crate::solver::interrupt::Interrupt;
 use crate::solver::model::{Model, SteinerTerm, Term, UnaryCosts};
@@ -12,6 +14,9 @@ use crate::solver::weight::Weight;
 
 /// Evaluations of nodes allowed for a term's table, per combination of elimination.
 const EVALUATIONS: usize = 64;
+
+/// Entries of the tables of all terms that are to be exact: half a gigabyte.
+const MOST_ENTRIES: usize = 1 << 25;
 
 /// Evaluations of nodes for the tables of all terms that are to be exact: some seconds.
 const MOST_EVALUATIONS: usize = 1 << 33;
@@ -50,19 +55,39 @@ impl<'m> Classified<'m> {
             ClassifiedTerm::Table(factor) => factor.table.len() <= limits.table,
             ClassifiedTerm::Tree(tree, classes) => {
                 let nodes = self.model.graphs[tree.graph].nodes();
-                is_small((tree, classes), nodes, limits.table / 8, most)
+                is_small((tree, classes), nodes, limits.term, most)
             }
         };
-        self.evaluations() <= MOST_EVALUATIONS && self.terms().all(fits)
+        self.evaluations() <= MOST_EVALUATIONS
+            && self.entries() <= MOST_ENTRIES
+            && self.terms().all(fits)
+    }
+
+    /// Entries of the tables of all terms.
+    fn entries(&self) -> usize {
+        let of_term = |term: ClassifiedTerm<'_, '_>| match term {
+            ClassifiedTerm::Table(factor) => factor.table.len(),
+            ClassifiedTerm::Tree(_, classes) => classes.size(),
+        };
+        self.terms().map(of_term).fold(0, usize::saturating_add)
     }
 
     /// Whether elimination over all terms splits no table, which is known before there are any.
     fn can_be_eliminated(&self, limits: TableLimits, interrupt: &Interrupt) -> bool {
-        let scopes = self.terms().map(|term| match term {
+        is_exact(&self.model.unary, self.scopes(), limits, interrupt)
+    }
+
+    /// How many combinations elimination evaluates where tables may be as large as they have to be.
+    pub(crate) fn combinations(&self, interrupt: &Interrupt) -> usize {
+        combinations(&self.model.unary, self.scopes(), interrupt)
+    }
+
+    /// The variables of each term, with the class of each of their choices.
+    fn scopes(&self) -> impl Iterator<Item = (Vec<usize>, Vec<Vec<u32>>)> {
+        self.terms().map(|term| match term {
             ClassifiedTerm::Table(factor) => (factor.scope.clone(), factor.classes.clone()),
             ClassifiedTerm::Tree(_, classes) => classes.scopes(),
-        });
-        is_exact(&self.model.unary, scopes, limits, interrupt)
+        })
     }
 
     fn terms(&self) -> impl Iterator<Item = ClassifiedTerm<'m, '_>> {
@@ -113,7 +138,7 @@ impl TabulatedTerms {
                 ClassifiedTerm::Tree(tree, classes) => (tree, classes),
             };
             let trees = &mut trees[tree.graph];
-            match factor::tabulate((tree, classes), trees, limits.table / 8, interrupt) {
+            match factor::tabulate((tree, classes), trees, limits.term, interrupt) {
                 Tabulated::Exact(factor) => this.factors.push(factor),
                 Tabulated::Relaxed(parts) => {
                     this.exact = false;

@@ -14,7 +14,7 @@ fn program(name: &str, source: &str) -> Option<Analyzed> {
     shardwise::check(name, source, &shardwise::Options::default()).program
 }
 
-const AMPLE: TableLimits = TableLimits { table: 1 << 24, work: 1 << 28 };
+const AMPLE: TableLimits = TableLimits { table: 1 << 24, term: 1 << 21, work: 1 << 28 };
 
 fn agrees(path: &str) {
     let source = read(path);
@@ -25,7 +25,7 @@ fn agrees(path: &str) {
     let model = problem.model();
     let exact = minimize(&model, &Limits { elimination: AMPLE, ..Limits::default() });
     assert_eq!(exact.stop_reason, StopReason::Eliminated, "{path} can be eliminated");
-    let elimination = TableLimits { table: 0, work: 0 };
+    let elimination = TableLimits { table: 0, term: 0, work: 0 };
     let closed = minimize(&model, &Limits { elimination, ..Limits::default() });
     assert!(
         closed.bound <= exact.bound,
@@ -79,7 +79,7 @@ fn nearness(source: &str, limits: TableLimits) -> Option<(f64, f64)> {
     Some((share(bounded.bound_s, least_s), share(least_s, bounded.found_s)))
 }
 
-const FEW: TableLimits = TableLimits { table: 1 << 16, work: 1 << 20 };
+const FEW: TableLimits = TableLimits { table: 1 << 16, term: 1 << 13, work: 1 << 20 };
 
 /// On random programs of many operations: never on the wrong side, and mostly within a few percent.
 #[test]

@@ -1,6 +1,6 @@
 //! Properties that every plan has.
 
-use shardwise::{Objective, Options, Planned};
+use shardwise::{AxisParts, Grouping, Objective, Options, Planned};
 use shardwise_tests::planning::searched;
 use shardwise_tests::snapshot::plan_snapshot;
 use shardwise_tests::{files, read, statements};
@@ -29,6 +29,35 @@ fn the_whole_is_the_sum_of_its_steps() {
         );
         assert!(json.cost.overlap_s <= json.cost.scheduled_s * (1.0 + 1e-12), "{name}");
         assert!(json.cost.scheduled_s <= json.cost.serial_s * (1.0 + 1e-12), "{name}");
+    }
+}
+
+/// Small programs over three axes whose values have many shardings and readers: the first needs
+/// tables of millions of entries, the second larger ones, so that it is solved in parts. Without
+/// either, their plans took 1.06 ms and 9.04 us, within 83% and 58% of the optimum.
+#[test]
+fn small_programs_over_three_axes_are_optimal() {
+    let of_tables = "hardware h100\nmesh X=2, Y=3, Z=2\n\
+        dim I=1, J=96, K=96, L=4800, X=480, V=4\n\
+        param A0: f32[V_XZ, K_Y]\nstate A1[K_Y, X_XZ]\n\
+        T0[V, K_Z, L_Y] = route_{V,K->L}(A0, 1)\nT1 = A1 * A0\n\
+        T2 = select(iota_X() <= 2, T1, 0.5)\nT3 = T1 *K,V T0\nT4 = T3 - T2\n\
+        T5[X_?, L_?, K_ZYX, V] = (T4 == T3) * T3\nT6 = route_{K,X->L}(T2, 2)\n\
+        T7 = T6 *K,X,L T6\noutput T0[V, K, L], T4[X_YXZ, L, K, V], T7[V]\n";
+    let branched = "hardware tpu-v5e\nmesh X=2, Y=2, Z=4\n\
+        dim J=1, K=96, L=10 pad, X=48\n\
+        input A0: int8[X_ZY, J], A1[K, J], Q: int32[L]\n\
+        T0[X_?, J] = softplus(A0)\nT1[J] = T0 *X T0\nT2[K_?, X_Y] = A1 *J T0\n\
+        T3[X_?] = T0 *J T0\nT4[K_ZX, X_?] = update_K(T2, Q, 2.0 * take_K(T2, Q))\n\
+        T5 = T1 * T3\nT6[X, J] = T2 *K A1\nT7 = T3 * T3\nT8 = T7 + position_X(T7)\n\
+        T9 = A0 *J T6\nT10[J_?] = T5 *X T5\nT11 = sum_X(T6)\nT12 = square(T3)\n\
+        T13 = T10 + position_J(T10)\noutput T1[J], T2[K_XZY, X], T8[X], T13[J]\n";
+    for (source, least_s) in [(of_tables, 559.5e-6), (branched, 5.045e-6)] {
+        let (parts, grouping) = (AxisParts::AsWritten, Grouping::AsWritten);
+        let options = Options { parts, grouping, ..Options::default() };
+        let planned = shardwise::plan("program", source, &options).expect("it has a plan");
+        assert_eq!(planned.status_name(), "optimal", "{planned}");
+        assert!(planned.report.serial_s <= least_s, "{planned}");
     }
 }
 
