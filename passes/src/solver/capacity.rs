@@ -31,6 +31,7 @@ pub(crate) mod multipliers;
 pub(crate) mod neighbourhoods;
 pub(crate) mod network;
 pub(crate) mod node;
+pub(crate) mod open_nodes;
 pub(crate) mod presolve;
 pub(crate) mod rounding;
 pub(crate) mod search;
@@ -38,7 +39,7 @@ pub(crate) mod search;
 use rustc_hash::FxHashMap;
 
 use crate::solver::capacity::network::{Demand, INFINITE, Moment, Network};
-use crate::solver::capacity::search::{Effort, Search};
+use crate::solver::capacity::search::{Effort, MOST_NUMBERS, Search};
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::eliminate::TableLimits;
 use crate::solver::factor::Factor;
@@ -86,7 +87,8 @@ pub(crate) fn minimize_within<'m>(
         Some(Weight::seconds(value_s).femtoseconds())
     };
     let CapacityLimits { work, interrupt } = limits;
-    let effort = Effort { work, nodes: usize::MAX, neighbourhoods: true, interrupt };
+    let effort =
+        Effort { work, nodes: usize::MAX, numbers: MOST_NUMBERS, neighbourhoods: true, interrupt };
     let mut search = Search::new(small, INFINITE, effort, &mut accept);
     search.run();
     let (value, bound, was_cut_short) = (search.value, search.bound, search.is_over());

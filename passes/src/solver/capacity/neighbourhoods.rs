@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::solver::capacity::network::{Moment, Network, Table};
-use crate::solver::capacity::search::{Effort, Search};
+use crate::solver::capacity::search::{Effort, MOST_NUMBERS, Search};
 
 /// Networks of fewer variables are left to branch and bound.
 const SMALL: usize = 300;
@@ -46,8 +46,13 @@ pub(crate) fn improve(search: &mut Search<'_>) {
         let found: Vec<(Option<Vec<usize>>, usize)> = centres
             .into_par_iter()
             .map(|centre| {
-                let effort =
-                    Effort { work: WORK * size, nodes: NODES, neighbourhoods: false, interrupt };
+                let effort = Effort {
+                    work: WORK * size,
+                    nodes: NODES,
+                    numbers: MOST_NUMBERS,
+                    neighbourhoods: false,
+                    interrupt,
+                };
                 let free = ball(whole, centre, size);
                 neighbour(whole, &best, &free, cutoff, effort)
             })

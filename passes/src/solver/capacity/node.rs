@@ -1,11 +1,13 @@
 //! One part of the space: its network with messages, and the work that bounds it, finds
 //! assignments in it, and removes choices from it.
 
+use std::sync::Arc;
+
 use crate::solver::capacity::consistency::{fitting, supported};
 use crate::solver::capacity::frontier::{self, WithinGap};
 use crate::solver::capacity::message_passing::{Messages, Sent};
 use crate::solver::capacity::multipliers::LONGEST;
-use crate::solver::capacity::network::{INFINITE, Network};
+use crate::solver::capacity::network::{INFINITE, Network, Table};
 
 /// The first temperature, as a share of the bound for each variable; and that of a node below the
 /// root, as a share of the gap for each open variable.
@@ -106,6 +108,15 @@ impl Node {
     pub(crate) fn choices(&self) -> usize {
         let network = &self.messages.network;
         network.variables().map(|v| network.size(v).saturating_sub(1)).sum()
+    }
+
+    /// The numbers that it holds alone, without tables that it shares with other nodes.
+    pub(crate) fn numbers(&self) -> usize {
+        let network = &self.messages.network;
+        let own = |table: &&Table| Arc::strong_count(&table.costs) == 1;
+        let tables: usize = network.tables.iter().filter(own).map(|table| table.costs.len()).sum();
+        let of_variable = |v: usize| network.size(v) * (4 + self.messages.links[v].len());
+        tables + network.variables().map(of_variable).sum::<usize>()
     }
 
     /// The number of variables with more than one choice.

@@ -13,6 +13,7 @@ use crate::solver::capacity::branching::{Part, PseudoCosts};
 use crate::solver::capacity::message_passing::Sent;
 use crate::solver::capacity::network::{INFINITE, Network};
 use crate::solver::capacity::node::{Node, State, take_over};
+use crate::solver::capacity::open_nodes::OpenNodes;
 use crate::solver::interrupt::Interrupt;
 
 /// Moments up to which all are known from the start.
@@ -38,6 +39,9 @@ const WORTHWHILE: f64 = 5e-3;
 const UNIT: f64 = 0.999;
 const ROUNDING: f64 = 1e-13;
 
+/// Numbers that open nodes may hold together: a gigabyte.
+pub(crate) const MOST_NUMBERS: usize = 1 << 27;
+
 /// What a search may spend.
 #[derive(Clone, Copy)]
 pub(crate) struct Effort<'e> {
@@ -45,6 +49,8 @@ pub(crate) struct Effort<'e> {
     pub(crate) work: usize,
     /// Nodes to branch.
     pub(crate) nodes: usize,
+    /// Numbers that open nodes may hold together.
+    pub(crate) numbers: usize,
     /// Whether neighbourhoods of the best assignment are searched.
     pub(crate) neighbourhoods: bool,
     pub(crate) interrupt: &'e Interrupt,
@@ -263,22 +269,20 @@ impl<'s> Search<'s> {
     }
 
     /// Branches the open node with the least bound, and then the better of its parts, as long as
-    /// there is one; returns a bound of what the root contains below the limit.
+    /// there is one; returns a bound of what the root contains below the limit. Where open nodes
+    /// take too much memory, those with the highest bounds are given up.
     pub(crate) fn branch_and_bound(&mut self, root: Node, mut nodes: usize) -> f64 {
         let mut pseudo_costs = PseudoCosts::new(root.messages.network.unary.len());
-        let mut open = vec![root];
+        let mut open = OpenNodes::default();
         let mut refused = INFINITE;
-        let mut next: Option<Node> = None;
+        let mut next = Some(root);
         loop {
             let cutoff = self.cutoff();
-            open.retain(|node| node.bound < cutoff);
-            let least = open.iter().chain(&next).map(|node| node.bound).fold(refused, f64::min);
+            open.close(cutoff);
+            let least =
+                next.iter().map(|node| node.bound).fold(refused.min(open.bound()), f64::min);
             let bound = least.min(self.limit());
-            let node = next.take().filter(|node| node.bound < cutoff).or_else(|| {
-                let bounds = open.iter().enumerate();
-                let least = bounds.min_by(|(_, a), (_, b)| a.bound.total_cmp(&b.bound))?.0;
-                Some(open.swap_remove(least))
-            });
+            let node = next.take().filter(|node| node.bound < cutoff).or_else(|| open.pop());
             let Some(node) = node else { return bound };
             if self.is_over() || !self.exceeded.is_empty() || nodes.min(self.effort.nodes) == 0 {
                 return bound;
@@ -304,7 +308,7 @@ impl<'s> Search<'s> {
             }
             parts.sort_by(|a, b| b.bound.total_cmp(&a.bound));
             next = parts.pop();
-            open.extend(parts);
+            refused = refused.min(open.extend(parts, self.effort.numbers));
         }
     }
 
@@ -394,11 +398,12 @@ mod tests {
     }
 
     /// A search of the network as it is, without the presolve and ascent that solve small ones.
-    fn closed(network: &Network) -> (f64, f64, f64) {
+    fn closed(network: &Network, numbers: usize) -> (f64, f64, f64) {
         let interrupt = Interrupt::NEVER;
         let effort = Effort {
             work: usize::MAX,
             nodes: usize::MAX,
+            numbers,
             neighbourhoods: true,
             interrupt: &interrupt,
         };
@@ -424,11 +429,13 @@ mod tests {
         for number in 0..60 {
             let network = network(&mut state);
             let least = by_enumeration(&network);
-            let (dived, value, bound) = closed(&network);
+            let (dived, value, bound) = closed(&network, usize::MAX);
             assert!(dived >= least, "network {number}: a dive below the minimum");
             for found in [value, bound] {
                 assert!(found.total_cmp(&least).is_eq(), "network {number}: {found}, not {least}");
             }
+            let (_, value, bound) = closed(&network, 0);
+            assert!(bound <= least && least <= value, "network {number}: {bound}, {value}");
             feasible += usize::from(least < INFINITE);
         }
         assert!(feasible >= 20, "{feasible} have an assignment within their slack");
