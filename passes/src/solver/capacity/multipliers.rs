@@ -10,6 +10,9 @@
 //! the network at each multiplier, and converge slowly where hundreds of neighbouring
 //! ones demand nearly the same.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use crate::solver::capacity::message_passing::Messages;
 
 /// The factor of a step, at most, and at least after steps that were too long.
@@ -100,42 +103,75 @@ impl Messages {
         (0..excess.len()).filter(is_priced).collect()
     }
 
-    /// The covariances of demands at moments, times the curvature of each variable: demands are
-    /// live at runs of moments, so that each pair of them adds a rectangle.
+    /// The covariances of demands at moments, times the curvature of each variable: what a variable
+    /// demands is the same over runs of moments, so that each pair of runs adds a rectangle.
     fn curvatures(
         &self,
         moments: &[usize],
         probabilities: &[Vec<f64>],
         temperature: f64,
     ) -> Vec<Vec<f64>> {
-        let place = |moment: usize| moments.partition_point(|&other| other < moment);
         let mut sums = vec![vec![0.0; moments.len() + 1]; moments.len() + 1];
         for (variable, of_choices) in probabilities.iter().enumerate() {
             if of_choices.iter().any(|probability| *probability >= CERTAIN) {
                 continue;
             }
             let curvature = self.curvature(variable, temperature);
-            let live = self.network.demands[variable].iter().filter_map(|demand| {
-                let (start, end) = (place(demand.live.start), place(demand.live.end));
-                let mean = mean(of_choices, &demand.numbers);
-                let centred = demand.numbers.iter().map(move |number| number - mean);
-                (start < end).then(|| (start, end, centred.collect::<Vec<f64>>()))
-            });
-            let live: Vec<_> = live.collect();
-            for (start, end, first) in &live {
-                for (start_of_second, end_of_second, second) in &live {
-                    let products = first.iter().zip(second).zip(of_choices);
-                    let covariance: f64 = products.map(|((x, y), p)| x * y * p).sum();
-                    let more = curvature * covariance;
-                    sums[*start][*start_of_second] += more;
-                    sums[*start][*end_of_second] -= more;
-                    sums[*end][*start_of_second] -= more;
-                    sums[*end][*end_of_second] += more;
+            let runs = self.runs(variable, moments, of_choices);
+            for (number, (one, first)) in runs.iter().enumerate() {
+                let weighted: Vec<f64> = first.iter().zip(of_choices).map(|(x, p)| x * p).collect();
+                for (other, second) in &runs[number..] {
+                    let more = curvature * mean(&weighted, second);
+                    add_rectangle(&mut sums, one, other, more);
+                    if one != other {
+                        add_rectangle(&mut sums, other, one, more);
+                    }
                 }
             }
         }
         cumulated(sums)
     }
+
+    /// The runs of some moments over which a variable demands the same, each with what its choices
+    /// demand above the mean.
+    fn runs(
+        &self,
+        variable: usize,
+        moments: &[usize],
+        of_choices: &[f64],
+    ) -> Vec<(Range<usize>, Vec<f64>)> {
+        let place = |moment: usize| moments.partition_point(|&other| other < moment);
+        let mut changes: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        let mut add = |at: usize, sign: f64, centred: &[f64]| {
+            let sums = changes.entry(at).or_insert_with(|| vec![0.0; centred.len()]);
+            sums.iter_mut().zip(centred).for_each(|(sum, number)| *sum += sign * number);
+        };
+        for demand in &*self.network.demands[variable] {
+            let (start, end) = (place(demand.live.start), place(demand.live.end));
+            if start < end {
+                let mean = mean(of_choices, &demand.numbers);
+                let centred: Vec<f64> = demand.numbers.iter().map(|number| number - mean).collect();
+                add(start, 1.0, &centred);
+                add(end, -1.0, &centred);
+            }
+        }
+        let starts: Vec<usize> = changes.keys().copied().collect();
+        let mut now = vec![0.0; of_choices.len()];
+        let until = |(changes, (start, end)): (Vec<f64>, (usize, usize))| {
+            now.iter_mut().zip(changes).for_each(|(now, change)| *now += change);
+            (start..end, now.clone())
+        };
+        let ranges = starts.iter().copied().zip(starts.iter().copied().skip(1));
+        changes.into_values().zip(ranges).map(until).collect()
+    }
+}
+
+/// Adds a number at all pairs of two ranges, as differences.
+fn add_rectangle(sums: &mut [Vec<f64>], rows: &Range<usize>, columns: &Range<usize>, more: f64) {
+    sums[rows.start][columns.start] += more;
+    sums[rows.start][columns.end] -= more;
+    sums[rows.end][columns.start] -= more;
+    sums[rows.end][columns.end] += more;
 }
 
 /// The sums of the entries up to each, without the last row and column.
