@@ -28,7 +28,7 @@ impl OpenNodes {
         self.held = self.nodes.iter().map(|(_, numbers)| numbers).sum();
     }
 
-    /// Takes out the node with the least bound.
+    /// Removes the node with the least bound.
     pub(crate) fn pop(&mut self) -> Option<Node> {
         let bounds = self.nodes.iter().enumerate();
         let least = bounds.min_by(|(_, (a, _)), (_, (b, _))| a.bound.total_cmp(&b.bound))?.0;
