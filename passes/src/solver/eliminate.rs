@@ -251,9 +251,10 @@ impl<'a> Elimination<'a> {
             let own = if i == 0 { &self.unary[variable] } else { &zero };
             let others = Others::new(variable, &group);
             let message = if self.has_tables {
-                let (message, evaluations) = message(variable, own, &group, others);
-                self.evaluations = self.evaluations.saturating_add(evaluations);
-                message
+                let found = message(variable, own, &group, others, self.interrupt);
+                self.evaluations = self.evaluations.saturating_add(found.evaluations);
+                self.exact &= !found.was_cut_short;
+                found.factor
             } else {
                 let count = others.counts().iter().fold(own.len(), |n, &k| n.saturating_mul(k));
                 self.evaluations = self.evaluations.saturating_add(count);

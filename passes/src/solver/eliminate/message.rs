@@ -2,10 +2,12 @@
 //! best of its choices. Entries are computed side by side, in pieces.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
 use crate::solver::factor::{Factor, classify, strides};
+use crate::solver::interrupt::Interrupt;
 use crate::solver::weight::Weight;
 
 /// The variables beside the one eliminated, with the equivalence classes of their choices in all
@@ -56,14 +58,23 @@ impl Others {
     }
 }
 
-/// For each combination of the others' classes, the best of the variable's choices; and the number
-/// of combinations.
+/// A message, and how far it came.
+pub(super) struct Message {
+    pub(super) factor: Factor,
+    /// The number of combinations.
+    pub(super) evaluations: usize,
+    /// Whether the time was over before the last entry: the others are bounds.
+    pub(super) was_cut_short: bool,
+}
+
+/// For each combination of the others' classes, the best of the variable's choices.
 pub(super) fn message(
     variable: usize,
     own: &[Weight],
     factors: &[&Factor],
     others: Others,
-) -> (Factor, usize) {
+    interrupt: &Interrupt,
+) -> Message {
     let counts = others.counts();
     let (strides, size) = strides(&counts, usize::MAX).unwrap_or_default();
     // Choices that all factors treat alike form a class, represented by its cheapest.
@@ -91,9 +102,14 @@ pub(super) fn message(
         }
         sums.iter().copied().min().unwrap_or(Weight::INFINITE)
     };
-    let mut table = vec![Weight::INFINITE; size.max(1)];
+    let mut table = vec![Weight::ZERO; size.max(1)];
     let first = Places::new(factors, &others);
+    let was_cut_short = AtomicBool::new(false);
     table.par_chunks_mut(AT_ONCE).enumerate().for_each(|(chunk, entries)| {
+        if chunk > 0 && interrupt.is_due() {
+            was_cut_short.store(true, Ordering::Relaxed);
+            return;
+        }
         let mut places = first.at(chunk * AT_ONCE);
         let mut sums = Vec::with_capacity(cheapest.len());
         for entry in entries {
@@ -102,7 +118,8 @@ pub(super) fn message(
         }
     });
     let evaluations = table.len().saturating_mul(moves.len() * factors.len().max(1));
-    (Factor { scope: others.variables, classes: others.classes, strides, table }, evaluations)
+    let factor = Factor { scope: others.variables, classes: others.classes, strides, table };
+    Message { factor, evaluations, was_cut_short: was_cut_short.into_inner() }
 }
 
 /// Entries of a message that are computed one after another.
