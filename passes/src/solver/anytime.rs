@@ -29,10 +29,10 @@ use crate::solver::weight::Weight;
 const MOST_EVALUATIONS: usize = 1 << 23;
 const MOST_TABULATED: usize = 1 << 27;
 
-/// Evaluations of nodes for the tables of a proof, and combinations of its elimination: some
+/// Evaluations of nodes for the tables of a proof, and those that its elimination is worth: some
 /// seconds.
-const MOST_EVALUATIONS_OF_PROOF: usize = 1 << 32;
-const MOST_COMBINATIONS_OF_PROOF: usize = 1 << 31;
+const FOR_TABLES_OF_PROOF: usize = 1 << 32;
+const FOR_ELIMINATION_OF_PROOF: usize = 1 << 31;
 
 /// Evaluations that take as long as one combination.
 const OF_A_COMBINATION: usize = 8;
@@ -316,8 +316,9 @@ impl Rounds<'_, '_> {
         let model = self.model.restricted(left);
         let model = Classified::new(&model);
         let most = |count: usize| interrupt.allowed(count).min(most_evaluations);
-        if model.evaluations() > most(MOST_EVALUATIONS_OF_PROOF)
-            || model.combinations(interrupt) > most(MOST_COMBINATIONS_OF_PROOF) / OF_A_COMBINATION
+        let elimination = || model.combinations(interrupt).saturating_mul(OF_A_COMBINATION);
+        if model.evaluations() > most(FOR_TABLES_OF_PROOF)
+            || elimination() > most(FOR_ELIMINATION_OF_PROOF)
         {
             return None;
         }

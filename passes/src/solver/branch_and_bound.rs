@@ -47,34 +47,34 @@ impl Subproblem {
     }
 }
 
-/// A node of the search tree.
-pub(crate) struct OpenNode {
+/// A node of the search tree. Of two, the one with the lesser bound is first, then the older one.
+pub(crate) struct OpenNode<P = Subproblem> {
     /// The lower bound of the subproblem, in seconds.
     pub(crate) bound_s: f64,
     /// The number of the node in the order of creation; the root is 0.
     pub(crate) number: usize,
-    pub(crate) subproblem: Subproblem,
+    pub(crate) subproblem: P,
 }
 
-impl Ord for OpenNode {
+impl<P> Ord for OpenNode<P> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.bound_s.total_cmp(&self.bound_s).then(other.number.cmp(&self.number))
     }
 }
 
-impl PartialOrd for OpenNode {
+impl<P> PartialOrd for OpenNode<P> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for OpenNode {
+impl<P> PartialEq for OpenNode<P> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for OpenNode {}
+impl<P> Eq for OpenNode<P> {}
 
 /// The result of evaluating a node.
 pub(crate) enum Outcome {

@@ -67,7 +67,7 @@ impl<'g> Trees<'g> {
     }
 
     /// Removes all rows where they are too many to be kept.
-    pub(crate) fn forget_many(&mut self) {
+    pub(crate) fn limit_rows(&mut self) {
         if self.rows.len() * self.nodes.len() > MOST_NUMBERS {
             self.rows.clear();
         }
@@ -133,27 +133,6 @@ impl<'g> Trees<'g> {
             .unwrap_or(Weight::INFINITE)
     }
 
-    /// The edges of the cheapest tree, each after its predecessor. With more than
-    /// [`MOST_TERMINALS`] terminals, the edges of a good tree.
-    pub(crate) fn edges(&mut self, root: Node, terminals: &[Terminal]) -> Vec<TreeEdge> {
-        let mut edges = Vec::new();
-        let mut set = self.distinct(Some(root), terminals);
-        while set.len() > MOST_TERMINALS {
-            let last = set.pop().expect("the set is longer than the limit");
-            let group = self.terminal(last);
-            let reached: Vec<Node> =
-                edges.iter().map(|&(_, head): &TreeEdge| head).chain([root]).collect();
-            let from = reached
-                .into_iter()
-                .min_by_key(|&from| self.graph.distance_to_any(from, group))
-                .unwrap_or(root);
-            let to = self.graph.nearest(from, group).unwrap_or(from);
-            extend_tree(&mut edges, root, self.graph.path(from, to));
-        }
-        self.retrace(&set, root, root, &mut edges);
-        edges
-    }
-
     /// The same from each of several roots.
     pub(crate) fn costs_via(
         &mut self,
@@ -174,6 +153,27 @@ impl<'g> Trees<'g> {
         let cost = |(root, node)| self.graph.distance(root, node) + row[node];
         let least = |&root| through(root).map(cost).min().unwrap_or(Weight::INFINITE);
         roots.iter().map(least).collect()
+    }
+
+    /// The edges of the cheapest tree, each after its predecessor. With more than
+    /// [`MOST_TERMINALS`] terminals, the edges of a good tree.
+    pub(crate) fn edges(&mut self, root: Node, terminals: &[Terminal]) -> Vec<TreeEdge> {
+        let mut edges = Vec::new();
+        let mut set = self.distinct(Some(root), terminals);
+        while set.len() > MOST_TERMINALS {
+            let last = set.pop().expect("the set is longer than the limit");
+            let group = self.terminal(last);
+            let reached: Vec<Node> =
+                edges.iter().map(|&(_, head): &TreeEdge| head).chain([root]).collect();
+            let from = reached
+                .into_iter()
+                .min_by_key(|&from| self.graph.distance_to_any(from, group))
+                .unwrap_or(root);
+            let to = self.graph.nearest(from, group).unwrap_or(from);
+            extend_tree(&mut edges, root, self.graph.path(from, to));
+        }
+        self.retrace(&set, root, root, &mut edges);
+        edges
     }
 
     fn row_value(&mut self, set: Set, node: Node) -> Weight {

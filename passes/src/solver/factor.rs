@@ -183,15 +183,15 @@ fn table(
     let counts: Vec<usize> = signatures.iter().map(Vec::len).collect();
     let (strides, size) = strides(&counts, limit)?;
     let own_root = classes.root();
-    let (apart, roots) = own_root.map_or((size, 1), |i| (strides[i], counts[i]));
+    let (apart, root_count) = own_root.map_or((size, 1), |i| (strides[i], counts[i]));
     let mut ends = Ends::of(term);
-    trees.forget_many();
+    trees.limit_rows();
     let mut table = vec![Weight::ZERO; size];
-    for number in 0..size / roots {
+    for number in 0..size / root_count {
         if number.is_multiple_of(BETWEEN_LOOKS) && interrupt.is_due() {
             return None;
         }
-        let first = number / apart * apart * roots + number % apart;
+        let first = number / apart * apart * root_count + number % apart;
         let picked = signatures
             .iter()
             .zip(&strides)
@@ -201,7 +201,7 @@ fn table(
             Some(i) => signatures[i][class].0,
             None => root,
         };
-        let roots: SmallVec<[Node; 64]> = (0..roots)
+        let roots: SmallVec<[Node; 64]> = (0..root_count)
             .map(|class| root_of(class).expect("the root's variable is in the scope"))
             .collect();
         for (class, cost) in term.costs_of(&roots, &ends.terminals, trees).enumerate() {

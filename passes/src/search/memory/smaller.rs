@@ -69,8 +69,8 @@ fn trees_of(graphs: &[Arc<Graph>]) -> Vec<Trees<'_>> {
     graphs.iter().map(|graph| Trees::new(graph)).collect()
 }
 
-/// A collective of a plan.
-struct Running<'p> {
+/// A collective that runs at the peak of a plan, or whose result is live then.
+struct AtPeak<'p> {
     value: ValueId,
     from: &'p Sharding,
     to: &'p Sharding,
@@ -95,7 +95,7 @@ impl Default for LeftOut {
 
 impl LeftOut {
     /// The same, and a collective: with all that take as much, or alone.
-    fn and(&self, problem: &Problem<'_>, running: &Running<'_>) -> Vec<Self> {
+    fn and(&self, problem: &Problem<'_>, running: &AtPeak<'_>) -> Vec<Self> {
         let space = &problem.table(running.value).space;
         let as_large = Self { from_bytes: running.bytes, ..self.clone() };
         let ends = space.find(running.from).zip(space.find(running.to));
@@ -126,7 +126,7 @@ impl LeftOut {
 
 /// The collective that takes most at the peak of a plan: the one that runs then, else of those
 /// whose results are live then the largest.
-fn largest_at_peak(plan: &Plan) -> Option<Running<'_>> {
+fn largest_at_peak(plan: &Plan) -> Option<AtPeak<'_>> {
     let (expanded, origins) = ExpandedPlan::with_origins(plan);
     let peak = memory(&expanded).peak_step?;
     let origin = origins.as_ref().map_or(peak, |origins| origins[peak]);
@@ -144,12 +144,12 @@ fn largest_at_peak(plan: &Plan) -> Option<Running<'_>> {
 }
 
 /// A step that may be replaced by others: a collective that nobody wrote.
-fn collective<'p>(plan: &Plan, step: &'p Step) -> Option<Running<'p>> {
+fn collective<'p>(plan: &Plan, step: &'p Step) -> Option<AtPeak<'p>> {
     let StepKind::Collective(_, None) = step.kind else { return None };
     let bytes =
         |of: &Materialization| local_shape::local_bytes(&plan.program, of.value, &of.sharding);
     let (operand, result) = (&step.operands[0], &step.result);
-    Some(Running {
+    Some(AtPeak {
         value: result.value,
         from: &operand.sharding,
         to: &result.sharding,

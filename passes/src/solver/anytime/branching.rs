@@ -13,11 +13,10 @@
 //! Applegate et al. 1995), closes nothing in programs of a hundred statements either, and takes
 //! several times as many parts in small ones.
 
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::solver::anytime::{Rounds, left};
-use crate::solver::branch_and_bound::can_prune;
+use crate::solver::branch_and_bound::{OpenNode, can_prune};
 use crate::solver::dual::Dual;
 use crate::solver::marginals::UNREACHABLE;
 use crate::solver::minimize::StopReason;
@@ -42,33 +41,8 @@ const SWEEPS: usize = 4;
 /// Numbers that open nodes may hold together: 400 MB.
 const MOST_NUMBERS: usize = 50_000_000;
 
-/// A part of the space.
-struct Node<'m> {
-    bound_s: f64,
-    /// In the order of creation.
-    number: usize,
-    dual: Dual<'m>,
-}
-
-impl Ord for Node<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.bound_s.total_cmp(&self.bound_s).then(other.number.cmp(&self.number))
-    }
-}
-
-impl PartialOrd for Node<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Node<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Node<'_> {}
+/// A part of the space, with the dual's prices in it.
+type Node<'m> = OpenNode<Dual<'m>>;
 
 impl<'m> Rounds<'_, 'm> {
     /// Branches until no part is left that can improve on the best solution, or the work allowed is
@@ -78,8 +52,8 @@ impl<'m> Rounds<'_, 'm> {
         if all.iter().any(Vec::is_empty) || self.evaluations(&all) > MOST_EVALUATIONS {
             return None;
         }
-        let root = Node { bound_s: self.dual.bound(), number: 0, dual: self.dual.clone() };
-        let most_open = (MOST_NUMBERS / numbers(&root.dual).max(1)).max(2);
+        let root = Node { bound_s: self.dual.bound(), number: 0, subproblem: self.dual.clone() };
+        let most_open = (MOST_NUMBERS / numbers(&root.subproblem).max(1)).max(2);
         let mut work_left = self.limits.interrupt.allowed(OF_ALL_PARTS);
         let mut open = BinaryHeap::from([root]);
         let mut made = 1;
@@ -101,7 +75,7 @@ impl<'m> Rounds<'_, 'm> {
             for part in self.parts(&node) {
                 if let Some(dual) = self.explore(part, &mut work_left) {
                     let bound_s = dual.bound().max(node.bound_s);
-                    open.push(Node { bound_s, number: made, dual });
+                    open.push(Node { bound_s, number: made, subproblem: dual });
                     made += 1;
                 }
             }
@@ -127,11 +101,11 @@ impl<'m> Rounds<'_, 'm> {
     }
 
     /// The two parts of a node; none if it has a single assignment.
-    fn parts(&mut self, node: &Node<'m>) -> Vec<Dual<'m>> {
+    fn parts(&self, node: &Node<'m>) -> Vec<Dual<'m>> {
         let Some((variable, first)) = self.split(node) else { return Vec::new() };
         let is_first = |choice: usize| first.contains(&choice);
         let part = |removed: &dyn Fn(usize) -> bool| {
-            let mut dual = node.dual.clone();
+            let mut dual = node.subproblem.clone();
             (dual.upper_bound, dual.work) = (self.dual.upper_bound, 0);
             for (choice, reduced) in dual.reduced_cost[variable].iter_mut().enumerate() {
                 if removed(choice) {
@@ -146,14 +120,15 @@ impl<'m> Rounds<'_, 'm> {
     /// The variable to be split, and the choices of the first part.
     fn split(&self, node: &Node<'m>) -> Option<(usize, Vec<usize>)> {
         let gap = self.dual.upper_bound - node.bound_s;
-        let all = left(&node.dual);
+        let all = left(&node.subproblem);
         let width = |&variable: &usize| {
-            (all[variable].len() as f64).ln() * node.dual.edges_of_variable[variable].len() as f64
+            (all[variable].len() as f64).ln()
+                * node.subproblem.edges_of_variable[variable].len() as f64
         };
         let mut variables: Vec<usize> = (0..all.len()).filter(|&v| all[v].len() > 1).collect();
         variables.sort_by(|a, b| width(b).total_cmp(&width(a)).then(a.cmp(b)));
         let splits = variables.into_iter().take(CANDIDATES).map(|variable| {
-            let first = first_half(&node.dual.reduced_cost[variable], gap);
+            let first = first_half(&node.subproblem.reduced_cost[variable], gap);
             let mut kept = all.clone();
             kept[variable].retain(|choice| first.contains(choice));
             let of_first = self.evaluations(&kept);

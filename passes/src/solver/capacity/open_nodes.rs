@@ -59,3 +59,40 @@ impl OpenNodes {
         node
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::float_cmp, reason = "bounds stay as they are")]
+
+    use super::*;
+    use crate::solver::capacity::message_passing::Sent;
+    use crate::solver::capacity::network::Network;
+
+    fn node(bound: f64) -> Node {
+        let network = Network::new(vec![vec![0.0, 1.0]], Vec::new(), 0.0);
+        let mut node = Node::root(network, Vec::new(), &Sent::default(), &[]);
+        node.bound = bound;
+        node
+    }
+
+    #[test]
+    fn those_with_the_highest_bounds_are_given_up_and_bound_the_rest() {
+        let bounds = [3.0, 1.0, 4.0, 2.0];
+        let two = 2 * node(0.0).numbers();
+        let mut open = OpenNodes::default();
+        assert_eq!(open.extend(bounds.map(node).into(), two), 3.0);
+        assert_eq!(open.bound(), 1.0);
+        assert_eq!(open.extend(vec![node(5.0)], usize::MAX), INFINITE, "all fit");
+        let kept: Vec<f64> = std::iter::from_fn(|| open.pop()).map(|node| node.bound).collect();
+        assert_eq!(kept, [1.0, 2.0, 5.0]);
+        assert_eq!(open.held, 0);
+    }
+
+    #[test]
+    fn closed_nodes_hold_nothing() {
+        let mut open = OpenNodes::default();
+        open.extend(vec![node(1.0), node(2.0)], usize::MAX);
+        open.close(2.0);
+        assert_eq!((open.held, open.bound()), (node(1.0).numbers(), 1.0));
+    }
+}
