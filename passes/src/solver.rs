@@ -72,7 +72,7 @@ pub(crate) mod branch_and_bound;
 pub(crate) mod capacity;
 pub(crate) mod cutting_plane;
 pub(crate) mod dreyfus_wagner;
-mod dual;
+pub(crate) mod dual;
 mod edge_shares;
 pub(crate) mod eliminate;
 mod factor;

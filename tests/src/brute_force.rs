@@ -10,6 +10,7 @@
 mod distances;
 mod layouts;
 mod schedules;
+mod within_memory;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ use shardwise_ir::program::MapForm;
 use shardwise_ir::sharding::{AxisRef, Pin, Reduction, Sharding, Unreduced};
 
 pub use schedules::shortest_schedule;
+pub use within_memory::optimum_within;
 
 /// Axes of each dimension, major to minor, and the set of pending ones.
 type State = (Vec<Vec<usize>>, Vec<usize>);

@@ -5,6 +5,7 @@ mod demand;
 pub(crate) mod feasible;
 mod fill;
 pub(crate) mod limit;
+mod live_blocks;
 mod measures;
 mod rematerialize;
 mod smaller;

@@ -340,7 +340,7 @@ impl<'m> Dual<'m> {
     }
 
     /// The cost of each choice of a variable, with the prices of its edges.
-    fn priced_choices(&self, variable: usize, edges: &[usize]) -> Vec<f64> {
+    pub(crate) fn priced_choices(&self, variable: usize, edges: &[usize]) -> Vec<f64> {
         let known = self.unary[variable].iter().zip(&self.reduced_cost[variable]);
         let left = |(&own, &reduced): (&f64, &f64)| {
             if reduced < UNREACHABLE { own } else { UNREACHABLE }

@@ -8,7 +8,7 @@ use shardwise_ir::sharding::Reduction;
 use super::{Brute, Space, State};
 
 impl Brute<'_> {
-    fn states(&self, dims: &[DimId]) -> Vec<State> {
+    pub(super) fn states(&self, dims: &[DimId]) -> Vec<State> {
         let mut all = vec![(vec![Vec::new(); dims.len()], Vec::new())];
         for axis in 0..self.axes() {
             let mut next = all.clone();
@@ -56,7 +56,7 @@ impl Brute<'_> {
     }
 
     /// The time of the one step between two states; infinite if there is none.
-    fn step(&self, value: ValueId, from: &State, to: &State) -> f64 {
+    pub(super) fn step(&self, value: ValueId, from: &State, to: &State) -> f64 {
         let (held, given) = (self.bytes(value, from), self.bytes(value, to));
         let kept: Vec<bool> = from.0.iter().zip(&to.0).map(|(a, b)| a == b).collect();
         let shrunk = from.0.iter().zip(&to.0).all(|(a, b)| a.starts_with(b));

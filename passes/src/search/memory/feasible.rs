@@ -27,6 +27,7 @@ use crate::problem::Problem;
 use crate::search::memory::demand::MemoryDemand;
 use crate::search::memory::measures::Measures;
 use crate::search::memory::smaller;
+use crate::solver::branch_and_bound::can_prune;
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::lagrangian::{RowLimits, minimize_within};
 use crate::solver::model::Model;
@@ -48,6 +49,19 @@ impl FeasiblePlan {
     /// The price of the plan; if there is none, the one to be below.
     pub(crate) fn seconds(&self) -> f64 {
         self.plan.as_ref().map_or(self.below_s, |(_, seconds)| *seconds)
+    }
+
+    /// Whether no plan that fits is cheaper.
+    pub(crate) fn is_proven(&self) -> bool {
+        can_prune(self.lower_bound_s, self.seconds())
+    }
+
+    /// Takes over what is better of another search for the same.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.lower_bound_s = self.lower_bound_s.max(other.lower_bound_s);
+        if other.seconds() < self.seconds() {
+            self.plan = other.plan;
+        }
     }
 }
 

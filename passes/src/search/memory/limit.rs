@@ -1,5 +1,8 @@
-//! The search under a memory limit: runs three searches that differ in the values they keep, and
-//! returns the cheapest plan that fits.
+//! The search under a memory limit.
+//!
+//! Small programs are mostly closed by a search over what is in memory
+//! ([`crate::search::memory::live_blocks`]). Others have three searches that differ in the values
+//! they keep, and the cheapest plan of these that fits.
 //!
 //! A gathered value can be kept for its next use, or dropped and gathered again (rematerialised).
 //! The first search keeps all values ([`crate::search::memory::feasible`]); the second
@@ -13,7 +16,7 @@
 //! Where plans have to be below some time, the bound of what is kept comes first: mostly it says
 //! that none is, in a tenth of the time of the searches, and ends as soon as it does.
 //!
-//! None of these searches finds every plan that fits, and what one finds depends on the limit: what
+//! None of these three finds every plan that fits, and what one finds depends on the limit: what
 //! choices demand one by one is less than the real peak, so that a limit may be met in the model
 //! and not in any plan. So that a looser limit has no costlier plan than a tighter one, or none,
 //! tighter limits are searched as well where nothing is proven, in large programs a few of them
@@ -35,6 +38,7 @@ use crate::reshard::tables::Tables;
 use crate::search::memory::blocks;
 use crate::search::memory::feasible::{self, FeasiblePlan};
 use crate::search::memory::fill::Filling;
+use crate::search::memory::live_blocks;
 use crate::search::memory::measures::Measures;
 use crate::search::memory::rematerialize::{CutRequest, Retention, retain_across};
 use crate::search::outcome::{Effort, Request};
@@ -58,6 +62,9 @@ const BISECTED_SOLUTIONS: usize = 40;
 
 /// Solutions of a quick search.
 const QUICK_SOLUTIONS: usize = 8;
+
+/// The share of the work of a search over what is live, within tighter limits.
+const FOR_QUICK: f64 = 0.25;
 
 /// The limit of values that are kept one after another.
 const MOST_RETAINED: usize = 8;
@@ -152,8 +159,15 @@ impl<'a, 't> Limit<'a, 't> {
         if self.request.is_out_of_reach(known_s) {
             return FeasiblePlan { plan: None, lower_bound_s: known_s.min(below_s), below_s };
         }
+        let by_live_blocks = self.by_live_blocks();
+        if by_live_blocks.as_ref().is_some_and(FeasiblePlan::is_proven) {
+            return by_live_blocks.expect("it is there");
+        }
         let mut best = self.limited(&IndexSet::default(), self.solutions);
         best.lower_bound_s = best.lower_bound_s.max(self.unlimited_s).max(known_s);
+        if let Some(found) = by_live_blocks {
+            best.add(found);
+        }
         self.try_incumbent(&mut best, self.textbook.clone());
         let is_open = !can_prune(best.lower_bound_s, best.seconds());
         if !parts.is_empty() && is_open && !self.request.interrupt.is_due() {
@@ -191,6 +205,18 @@ impl<'a, 't> Limit<'a, 't> {
             }
         }
         best
+    }
+
+    /// The search over what is live, which closes small programs.
+    fn by_live_blocks(&self) -> Option<FeasiblePlan> {
+        if !self.request.objective.is_sum() || self.request.effort == Effort::Quick {
+            return None;
+        }
+        let problem = self.problem(&IndexSet::default());
+        let limits = (self.capacity, self.request.below_s());
+        let work = if self.is_quick { FOR_QUICK } else { 1.0 };
+        let interrupt = self.request.interrupt.with_work(work);
+        live_blocks::search(&problem, limits, &self.measures, &interrupt)
     }
 
     /// The bound of what is kept, where plans have to be below some time: it mostly says early that
@@ -336,7 +362,13 @@ impl<'a, 't> Limit<'a, 't> {
                 break;
             }
             let middle = f64::midpoint(too_little, best.1);
-            if self.at(middle).limited(&rematerialized, BISECTED_SOLUTIONS).plan.is_none() {
+            let limit = self.at(middle);
+            let by_live_blocks = limit.by_live_blocks();
+            let has_plan = match &by_live_blocks {
+                Some(found) if found.plan.is_some() || found.is_proven() => found.plan.is_some(),
+                _ => limit.limited(&rematerialized, BISECTED_SOLUTIONS).plan.is_some(),
+            };
+            if !has_plan {
                 too_little = middle;
             }
         }

@@ -9,14 +9,14 @@ use shardwise_tests::random::{Dice, draws, for_all, numbers};
 
 /// A random program as text: declarations, one to three operations, outputs.
 #[derive(Clone, Debug)]
-struct Sketch {
-    text: String,
+pub(super) struct Sketch {
+    pub(super) text: String,
 }
 
 /// The last two only come to be: `P` is cut out of others, `M` is what `I` is renamed to.
 const DIMS: [&str; 6] = ["I", "J", "K", "L", "P", "M"];
 
-fn sketch(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
+pub(super) fn sketch(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
     let mut dice = Dice::new(numbers);
     let mut text = format!("hardware {}\nmesh ", ["tpu-v5p", "tpu-v5e", "tpu-v4p"][dice.roll(3)]);
     let names = ["X", "Y", "Z"];

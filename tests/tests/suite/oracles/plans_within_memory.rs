@@ -3,10 +3,17 @@
 //! by the textbook's rules, which know no limit and share nothing with the search. Within each
 //! limit that some of these plans just fit, the search finds one that costs no more than the
 //! cheapest of them, and claims no bound above it.
+//!
+//! And of random programs against an enumeration of everything that may be in memory at a time:
+//! what has a plan is not refused, and what is claimed as the optimum is it.
 
 use proptest::prelude::*;
 use shardwise::{AxisParts, Grouping, Options, Strategy};
-use shardwise_tests::random::{Dice, for_all, numbers};
+use shardwise_ir::dataflow::Analyzed;
+use shardwise_tests::brute_force::optimum_within;
+use shardwise_tests::random::{Dice, draws, for_all, numbers};
+
+use super::brute_force::sketch;
 
 /// Limits on the ladder of each program.
 const RUNGS: usize = 6;
@@ -107,4 +114,58 @@ fn agree(chain: &Chain) -> Result<(), TestCaseError> {
 #[test]
 fn no_combination_of_shardings_that_fits_is_cheaper() {
     for_all(24, &numbers(20), |numbers| agree(&Chain::new(&numbers)));
+}
+
+/// Whether an input has no use: a step that nobody needs would then free its memory.
+fn has_unused_input(program: &Analyzed) -> bool {
+    program.values.iter_enumerated().any(|(id, value)| {
+        let is_read = program.dataflow().uses_of(id).next().is_some();
+        let leaves = program.dataflow().outputs_of(id).next().is_some();
+        value.is_declared() && value.name != "Q" && !is_read && !leaves
+    })
+}
+
+/// Plans of random programs, as written and on whole axes, within parts of the memory that the
+/// cheapest takes; how many were compared, and how many of them claim to be the optimum.
+fn agree_with_enumeration(programs: usize, axes: usize, operations: usize) -> (usize, usize) {
+    let (mut compared, mut optimal) = (0, 0);
+    for numbers in draws().take(programs) {
+        let text = sketch(&numbers, axes, operations).text;
+        let plan =
+            |memory: f64| shardwise::plan("random", &text, &options(Strategy::Search, memory));
+        let program = shardwise::check("random", &text, &Options::default()).program;
+        let Some(program) = program.filter(|program| !has_unused_input(program)) else { continue };
+        let Ok(free) = plan(f64::INFINITY) else { continue };
+        for part in [0.6, 0.75, 0.85, 0.92, 0.97] {
+            let limit = part * free.report.memory.peak_bytes;
+            let Some(least_s) = optimum_within(&program, limit) else { continue };
+            let Ok(found) = plan(limit) else {
+                assert!(least_s.is_infinite(), "{least_s} fits into {limit}\n{text}");
+                compared += 1;
+                continue;
+            };
+            let (serial_s, is_optimal) = (found.report.serial_s, found.status_name() == "optimal");
+            assert!(serial_s >= least_s * (1.0 - 1e-9), "{least_s} in {limit}\n{found}");
+            assert!(
+                found.lower_bound_s() <= least_s * (1.0 + 1e-9),
+                "{least_s} in {limit}\n{found}"
+            );
+            assert!(
+                !is_optimal || serial_s <= least_s * (1.0 + 1e-9),
+                "{least_s} in {limit}\n{found}"
+            );
+            compared += 1;
+            optimal += usize::from(is_optimal);
+        }
+    }
+    (compared, optimal)
+}
+
+#[test]
+fn nothing_that_may_be_in_memory_leads_to_a_cheaper_plan() {
+    let of_sizes = [(160, 1, 2), (50, 1, 3), (60, 2, 1)];
+    let all = of_sizes
+        .map(|(programs, axes, operations)| agree_with_enumeration(programs, axes, operations));
+    let (compared, optimal) = all.iter().fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    assert!(compared >= 300 && optimal >= 45, "{optimal} of {compared}");
 }

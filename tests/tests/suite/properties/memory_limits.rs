@@ -119,6 +119,26 @@ fn one_step_at_the_peak_is_left_out_alone() {
     assert!(seconds(1243.0) <= seconds(1179.0));
 }
 
+/// Reshards run as late as what they make is read and as early as they save memory: only so do
+/// these fit at the price of the cheapest plan that need not.
+#[test]
+fn reshards_run_when_memory_wants_them() {
+    let source = "hardware h100\nmesh X=2, Y=4, Z=3\ndim X=4800, L=1\n\
+        param A0[X_XZY]\ninput A1[L, X_Z]\nT0 = silu(A1)\nT1 = silu(A0)\nT2 = min_X(A1)\n\
+        T3 = (T0 == T0) * T0\nT4 = T0 + T2\noutput T1[X_Z]\noutput T4[L, X_XZY]\n";
+    let as_written = |memory: f64| {
+        let (parts, grouping) = (AxisParts::AsWritten, Grouping::AsWritten);
+        let options = Options { memory: Some(memory), parts, grouping, ..Options::default() };
+        shardwise::plan("program", source, &options).expect("it fits")
+    };
+    let free = as_written(f64::INFINITY).report;
+    for part in [0.85, 0.95] {
+        let within = as_written(part * free.memory.peak_bytes);
+        assert_eq!(within.status_name(), "optimal", "{within}");
+        assert!(within.report.serial_s <= free.serial_s * (1.0 + 1e-9), "{within}");
+    }
+}
+
 #[test]
 fn ladders_of_random_programs() {
     for (i, numbers) in draws().enumerate().take(10) {

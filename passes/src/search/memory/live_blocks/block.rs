@@ -1,0 +1,110 @@
+//! What is live: blocks of values, and the steps from one set of them to another.
+
+use smallvec::SmallVec;
+
+use crate::reshard::sharding_space::State;
+
+/// What a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Form {
+    /// A declaration that stays on the device.
+    Resident,
+    /// In memory.
+    Memory,
+    /// The same, made by a reshard for a step that has not read it yet: until then it stays.
+    Unread,
+    /// In memory, on the way to the sharding in which its author wrote it.
+    Undeclared,
+    /// On the chip until its reader has read it: nothing reshards it.
+    OnChip,
+}
+
+/// A value in a sharding, on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Block {
+    pub(super) definition: u16,
+    pub(super) form: Form,
+    pub(super) state: u32,
+}
+
+impl Block {
+    pub(super) fn new(definition: usize, state: State, form: Form) -> Self {
+        Self { definition: definition as u16, form, state: state as u32 }
+    }
+
+    pub(super) fn definition(self) -> usize {
+        self.definition as usize
+    }
+
+    pub(super) fn state(self) -> State {
+        self.state as State
+    }
+
+    /// Whether statements can read it.
+    pub(super) fn is_readable(self) -> bool {
+        self.form != Form::Undeclared
+    }
+
+    /// Whether it may be dropped.
+    pub(super) fn can_go(self) -> bool {
+        !matches!(self.form, Form::Resident | Form::Unread)
+    }
+
+    /// Whether another block is this one, read or not.
+    pub(super) fn is(self, other: Self) -> bool {
+        let read = |of: Self| if of.form == Form::Unread { Form::Memory } else { of.form };
+        self.definition == other.definition
+            && self.state == other.state
+            && read(self) == read(other)
+    }
+}
+
+/// Some blocks, in order.
+pub(super) type Blocks = SmallVec<[Block; 8]>;
+
+/// Before which statement, and what is live then.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct LiveBlocks {
+    pub(super) next: usize,
+    pub(super) blocks: Blocks,
+}
+
+impl LiveBlocks {
+    /// Whether a block that a reshard makes is there.
+    pub(super) fn has(&self, made: Block) -> bool {
+        self.blocks.iter().any(|other| {
+            other.definition == made.definition
+                && other.state == made.state
+                && (other.form == made.form || other.is_readable())
+        })
+    }
+}
+
+/// A step from one set of live blocks to another.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Action {
+    /// Runs a statement, or declares a value, as chosen.
+    Run { variable: usize, choice: usize },
+    /// Reshards a block.
+    Reshard { from: Block, to: Block },
+}
+
+/// What leads from one set of live blocks to another.
+pub(super) struct Edge {
+    pub(super) action: Action,
+    pub(super) seconds: f64,
+    /// What is live while it runs, beside what stays on the device, in bytes.
+    pub(super) load: f64,
+    /// What it reads.
+    pub(super) read: SmallVec<[Block; 3]>,
+    pub(super) next: LiveBlocks,
+}
+
+/// Notes that a step has read some blocks.
+pub(super) fn mark_read(blocks: &mut Blocks, read: &[Block]) {
+    for block in blocks.iter_mut().filter(|block| read.contains(block)) {
+        if block.form == Form::Unread {
+            block.form = Form::Memory;
+        }
+    }
+}

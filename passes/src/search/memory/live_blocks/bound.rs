@@ -1,0 +1,223 @@
+//! What the rest of a plan costs at least, whatever memory it takes.
+//!
+//! The dual of the problem without a limit ([`crate::solver::dual`]) splits its cost into one part
+//! for each variable and one for each tree of reshards, by prices at which they agree. For the rest
+//! of a plan, the part of a variable that is chosen is gone, and the part of a tree is the cheapest
+//! forest from the blocks that are live to the uses that are left, at their prices. Both are
+//! tabulated: for each set of uses, what a tree to them costs from each sharding.
+
+use std::cell::RefCell;
+
+use rustc_hash::FxHashMap;
+
+use crate::problem::{Demand, Problem, Root};
+use crate::search::memory::live_blocks::block::{Block, Blocks, Form, LiveBlocks};
+use crate::search::memory::live_blocks::statements::Statements;
+use crate::solver::dual::{Dual, Slot};
+use crate::solver::graph::Graph;
+use crate::solver::interrupt::Interrupt;
+
+/// Passes of the dual, and the relative increase below which it has converged.
+const MOST_SWEEPS: usize = 60;
+const CONVERGED: f64 = 1e-7;
+
+/// Lower bounds of the seconds that the rest of a plan takes.
+pub(super) struct Bound {
+    /// For each statement, the least of the variables from there on.
+    variables: Vec<f64>,
+    /// For each definition, its tree.
+    trees: Vec<TreeBound>,
+}
+
+/// Of one definition.
+struct TreeBound {
+    /// Which statement produces it, if any.
+    root: Option<usize>,
+    /// Its least from any root.
+    least: f64,
+    /// The statements of its uses.
+    uses: Vec<usize>,
+    /// For each set of its uses, the cost of a tree to them from each sharding.
+    to_uses: Vec<Vec<f64>>,
+    /// The same where it leads through the declared sharding first.
+    through_declared: Vec<Vec<f64>>,
+    /// For each use, the price in each sharding: of a block that cannot be resharded.
+    prices: Vec<Vec<f64>>,
+    /// The cheapest trees from several blocks to sets of uses, as they were asked for.
+    forests: RefCell<FxHashMap<(usize, Blocks), f64>>,
+}
+
+impl Bound {
+    pub(super) fn new(
+        problem: &Problem<'_>,
+        statements: &Statements<'_, '_>,
+        interrupt: &Interrupt,
+    ) -> Self {
+        let model = problem.model();
+        model.prepare_metrics();
+        let mut dual = Dual::new(&model, interrupt);
+        let mut before = f64::NEG_INFINITY;
+        for _ in 0..MOST_SWEEPS {
+            let bound = dual.sweep();
+            if interrupt.is_due() || bound - before <= CONVERGED * bound.abs() {
+                break;
+            }
+            before = bound;
+        }
+        let trees = (0..problem.definitions.len())
+            .map(|number| TreeBound::new(problem, statements, &dual, number))
+            .collect();
+        let mut variables: Vec<f64> = vec![0.0; problem.variables.len() + 1];
+        for number in (0..problem.variables.len()).rev() {
+            let least = dual
+                .priced_choices(number, &dual.edges_of_variable[number])
+                .into_iter()
+                .fold(f64::INFINITY, f64::min);
+            variables[number] = variables[number + 1] + least;
+        }
+        Self { variables, trees }
+    }
+
+    /// A lower bound of the seconds of all steps that follow; infinite if nothing leads to the end.
+    pub(super) fn cost_to_go(&self, live: &LiveBlocks) -> f64 {
+        let mut sum = self.variables[live.next];
+        let mut blocks = live.blocks.as_slice();
+        for (number, tree) in self.trees.iter().enumerate() {
+            let own = blocks.iter().take_while(|block| block.definition() == number);
+            let (own, others) = blocks.split_at(own.count());
+            blocks = others;
+            sum += tree.cost_to_go(own, live.next);
+        }
+        sum
+    }
+}
+
+impl TreeBound {
+    fn new(
+        problem: &Problem<'_>,
+        statements: &Statements<'_, '_>,
+        dual: &Dual<'_>,
+        number: usize,
+    ) -> Self {
+        let definition = &problem.definitions[number];
+        let graph = problem.table(definition.value).graph();
+        let edges = dual.edges_of_term[number].iter().map(|&edge| &dual.edges[edge]);
+        let priced: FxHashMap<usize, Vec<f64>> = edges
+            .map(|edge| {
+                let place = if let Slot::Terminal(place) = edge.slot { place + 1 } else { 0 };
+                (place, edge.of_term())
+            })
+            .collect();
+        let prices_of = |(place, demand): (usize, &Demand)| match demand {
+            Demand::Operand(..) => priced[&(place + 1)].clone(),
+            Demand::Fixed(states) => {
+                let is_there = |state| if states.contains(&state) { 0.0 } else { f64::INFINITY };
+                (0..graph.nodes()).map(is_there).collect()
+            }
+        };
+        let prices: Vec<Vec<f64>> = definition.demands.iter().enumerate().map(prices_of).collect();
+        let to_uses = to_all_sets(graph, &prices);
+        let through_declared = match &definition.declared {
+            None => to_uses.clone(),
+            Some(declared) => to_uses
+                .iter()
+                .map(|to_uses| {
+                    let mut from_declared = vec![f64::INFINITY; graph.nodes()];
+                    for &state in declared {
+                        from_declared[state] = to_uses[state];
+                    }
+                    graph.metric().backward_distances(1.0, &from_declared)
+                })
+                .collect(),
+        };
+        let all = through_declared.last().expect("no use is a set, too");
+        let least = priced.get(&0).map_or(0.0, |roots| {
+            roots.iter().zip(all).map(|(root, rest)| root + rest).fold(f64::INFINITY, f64::min)
+        });
+        let root =
+            if let Root::Produced(variable) = definition.root { Some(variable) } else { None };
+        let uses = statements.uses(number).to_vec();
+        let forests = RefCell::default();
+        Self { root, least, uses, to_uses, through_declared, prices, forests }
+    }
+
+    /// Of the blocks of this definition that are live before statement `next`.
+    fn cost_to_go(&self, blocks: &[Block], next: usize) -> f64 {
+        if self.root.is_some_and(|root| root >= next) {
+            return self.least;
+        }
+        let left = self.uses.iter().enumerate().filter(|(_, at)| **at >= next);
+        let left: usize = left.map(|(place, _)| 1 << place).sum();
+        match blocks {
+            &[block] => self.tree(block, left),
+            _ if left == 0 => 0.0,
+            [] => f64::INFINITY,
+            _ => {
+                let key = (left, Blocks::from_slice(blocks));
+                let known = self.forests.borrow().get(&key).copied();
+                known.unwrap_or_else(|| {
+                    let least = self.forest(blocks, left);
+                    self.forests.borrow_mut().insert(key, least);
+                    least
+                })
+            }
+        }
+    }
+
+    /// The cheapest trees from some blocks to a set of uses.
+    fn forest(&self, blocks: &[Block], uses: usize) -> f64 {
+        if uses == 0 {
+            return 0.0;
+        }
+        let Some((&block, others)) = blocks.split_first() else { return f64::INFINITY };
+        let mut least = f64::INFINITY;
+        let mut own = uses;
+        loop {
+            if !others.is_empty() || own == uses {
+                least = least.min(self.tree(block, own) + self.forest(others, uses & !own));
+            }
+            if own == 0 {
+                return least;
+            }
+            own = (own - 1) & uses;
+        }
+    }
+
+    /// The cheapest tree from a block to a set of uses.
+    fn tree(&self, block: Block, uses: usize) -> f64 {
+        let state = block.state();
+        match block.form {
+            Form::Undeclared => self.through_declared[uses][state],
+            Form::Memory | Form::Unread | Form::Resident => self.to_uses[uses][state],
+            Form::OnChip => {
+                let of_set = self.prices.iter().enumerate();
+                let of_set = of_set.filter(|(place, _)| uses >> place & 1 == 1);
+                of_set.map(|(_, prices)| prices[state]).sum()
+            }
+        }
+    }
+}
+
+/// For each set of uses, what the cheapest tree to them costs from each sharding (Dreyfus and
+/// Wagner 1971).
+fn to_all_sets(graph: &Graph, prices: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let mut to_sets: Vec<Vec<f64>> = vec![vec![0.0; graph.nodes()]];
+    for set in 1..1_usize << prices.len() {
+        let first = set & set.wrapping_neg();
+        let mut least = if set == first {
+            prices[set.trailing_zeros() as usize].clone()
+        } else {
+            vec![f64::INFINITY; graph.nodes()]
+        };
+        let mut part = (set - 1) & set;
+        while part > 0 {
+            if part & first != 0 {
+                let both = to_sets[part].iter().zip(&to_sets[set & !part]);
+                least.iter_mut().zip(both).for_each(|(least, (a, b))| *least = least.min(a + b));
+            }
+            part = (part - 1) & set;
+        }
+        to_sets.push(graph.metric().backward_distances(1.0, &least));
+    }
+    to_sets
+}

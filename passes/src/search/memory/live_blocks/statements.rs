@@ -1,0 +1,475 @@
+//! The statements of a program as edges between sets of live blocks.
+
+use std::cell::Cell;
+
+use rustc_hash::FxHashMap;
+use shardwise_ir::program::{Op, OpKind, Phase, Program};
+use shardwise_ir::rearrange::Rearrange;
+use smallvec::SmallVec;
+
+use crate::cost::held::is_resident;
+use crate::layouts::local_shape;
+use crate::problem::{Choice, Decision, Definition, Demand, Problem, Root, Variable};
+use crate::reshard::sharding_space::State;
+use crate::search::memory::live_blocks::block::{
+    Action, Block, Blocks, Edge, Form, LiveBlocks, mark_read,
+};
+use crate::search::memory::live_blocks::pressure::Pressure;
+use crate::training::frameworks::Frameworks;
+
+/// Uses of one value: their sets are tabulated.
+const MOST_USES: usize = 6;
+
+/// Shardings of one value.
+const MOST_SHARDINGS: usize = 1000;
+
+/// Statements of a program.
+const MOST_STATEMENTS: usize = 40;
+
+/// Blocks of which all sets are dropped.
+const MOST_DROPPED: usize = 14;
+
+/// Rounding errors of sums of bytes.
+const ROUNDING: f64 = 1.0 + 1e-12;
+
+/// A program whose plans are paths from one set of live blocks to another.
+pub(super) struct Statements<'p, 'a> {
+    pub(super) problem: &'p Problem<'a>,
+    /// The bytes of a device.
+    pub(super) capacity: f64,
+    /// What stays there all the time.
+    fixed_bytes: f64,
+    definitions: Vec<Uses>,
+    /// For each variable, its choices by the shardings that they read.
+    by_operands: Vec<FxHashMap<SmallVec<[u32; 3]>, Vec<usize>>>,
+    /// Whether edges were left out since that was last asked for.
+    left_out: Cell<bool>,
+}
+
+/// Of one definition.
+struct Uses {
+    /// The statements of its uses, those of outputs after all.
+    at: Vec<usize>,
+    last: Option<usize>,
+    is_resident: bool,
+    /// The bytes of its blocks.
+    bytes: Vec<f64>,
+    /// The same, in ascending order.
+    sizes: Vec<f64>,
+    is_on_chip: bool,
+}
+
+impl<'p, 'a> Statements<'p, 'a> {
+    /// `None` if the program has something that no path says.
+    pub(super) fn new(problem: &'p Problem<'a>, capacity: f64) -> Option<Self> {
+        let program: &Program = problem.program;
+        let goes_back = program.ops.iter().any(|op| op.phase == Phase::Backward);
+        let computes_again = program.ops.iter().any(|op| op.kernel.is_recomputed());
+        let is_plain_program = program.repeats.is_empty()
+            && program.ops.len() <= MOST_STATEMENTS
+            && !(goes_back && computes_again)
+            && program.ops.iter().all(|op| is_plain(program, op))
+            && program.outputs.iter().all(|output| output.yields_to.is_none())
+            && problem.tables.part.classes.is_none();
+        if !is_plain_program {
+            return None;
+        }
+        let frameworks = Frameworks::of(program);
+        let definitions: Option<Vec<Uses>> = (0..problem.definitions.len())
+            .map(|number| Uses::new(problem, &frameworks, number))
+            .collect();
+        let definitions = definitions?;
+        let by_operands = problem.variables.iter().map(by_operands).collect();
+        let stays = |(definition, uses): (&Definition, &Uses)| match definition.root {
+            Root::Fixed(state) if uses.is_resident => uses.bytes[state],
+            _ => 0.0,
+        };
+        let fixed_bytes = problem.definitions.iter().zip(&definitions).map(stays).sum();
+        Some(Self {
+            problem,
+            capacity,
+            fixed_bytes,
+            definitions,
+            by_operands,
+            left_out: Cell::new(false),
+        })
+    }
+
+    /// The statements of the uses of a definition.
+    pub(super) fn uses(&self, definition: usize) -> &[usize] {
+        &self.definitions[definition].at
+    }
+
+    /// How many uses of a definition are left.
+    pub(super) fn uses_from(&self, definition: usize, next: usize) -> usize {
+        self.uses(definition).iter().filter(|at| **at >= next).count()
+    }
+
+    /// How often a statement reads a definition.
+    fn reads(&self, statement: usize, definition: usize) -> usize {
+        self.uses(definition).iter().filter(|at| **at == statement).count()
+    }
+
+    /// The bytes of the largest block of a definition that fits into so many.
+    pub(super) fn most_bytes(&self, definition: usize, free: f64) -> f64 {
+        let sizes = &self.definitions[definition].sizes;
+        let fitting = sizes.partition_point(|&bytes| bytes <= free);
+        fitting.checked_sub(1).map_or(0.0, |last| sizes[last])
+    }
+
+    /// Before the first statement.
+    pub(super) fn start(&self) -> LiveBlocks {
+        let mut blocks = SmallVec::new();
+        for (number, definition) in self.problem.definitions.iter().enumerate() {
+            let is_used = self.definitions[number].last.is_some();
+            if let Root::Fixed(state) = definition.root
+                && (is_used || !self.definitions[number].is_resident)
+            {
+                blocks.push(Block::new(number, state, self.form_as_declared(number)));
+            }
+        }
+        LiveBlocks { next: 0, blocks }
+    }
+
+    fn form_as_declared(&self, definition: usize) -> Form {
+        if self.definitions[definition].is_resident { Form::Resident } else { Form::Memory }
+    }
+
+    pub(super) fn bytes(&self, block: Block) -> f64 {
+        let definition = &self.definitions[block.definition()];
+        let is_fixed = || {
+            let root = &self.problem.definitions[block.definition()].root;
+            matches!(root, Root::Fixed(_))
+        };
+        match block.form {
+            Form::OnChip => 0.0,
+            Form::Resident if is_fixed() => 0.0,
+            _ => definition.bytes[block.state()],
+        }
+    }
+
+    /// Whether nothing is left to do.
+    pub(super) fn is_end(&self, live: &LiveBlocks) -> bool {
+        let is_served = |(number, states): (usize, &[State])| {
+            live.blocks.iter().any(|block| {
+                block.definition() == number
+                    && block.is_readable()
+                    && block.form != Form::OnChip
+                    && states.contains(&(block.state()))
+            })
+        };
+        let outputs =
+            self.problem.definitions.iter().enumerate().flat_map(|(number, definition)| {
+                definition.demands.iter().filter_map(move |demand| match demand {
+                    Demand::Fixed(states) => Some((number, &states[..])),
+                    Demand::Operand(..) => None,
+                })
+            });
+        self.is_last(live)
+            && live.blocks.iter().all(|block| block.is_readable())
+            && outputs.into_iter().all(is_served)
+    }
+
+    /// Whether all statements have run.
+    fn is_last(&self, live: &LiveBlocks) -> bool {
+        live.next == self.problem.variables.len()
+    }
+
+    /// Whether edges were left out since this was last asked.
+    pub(super) fn has_left_out(&self) -> bool {
+        self.left_out.take()
+    }
+
+    /// All edges from a set of live blocks: the next statement, reshards of what it reads, and
+    /// others where memory may be a reason to do them before it. `waiting` are blocks that were
+    /// made for the statement beside what they were made from.
+    pub(super) fn edges(&self, live: &LiveBlocks, waiting: &[Block], edges: &mut Vec<Edge>) {
+        let mut pressure = Pressure::new(self, live);
+        if !self.is_last(live) {
+            self.run(live, edges, &mut pressure);
+        }
+        let is_needed = |block: &Block| {
+            let own = |other: &&Block| other.definition == block.definition && *other != block;
+            let reads = self.reads(live.next, block.definition());
+            let arrives_last = block.form == Form::Undeclared && self.is_last(live);
+            waiting.iter().filter(own).count() < reads || arrives_last
+        };
+        let can_move = live.blocks.iter().filter(|block| block.form != Form::OnChip);
+        let (needed, others): (Vec<Block>, Vec<Block>) =
+            can_move.partition(|block| is_needed(block));
+        for block in needed {
+            for (result, seconds) in self.reshards(live, block) {
+                pressure.feel(self, result);
+                self.reshard(live, (block, result), (seconds, true), edges);
+            }
+        }
+        for block in others.into_iter().filter(|block| block.form != Form::Resident) {
+            for (result, seconds) in self.reshards(live, block) {
+                if pressure.is_reason(self, result) {
+                    self.reshard(live, (block, result), (seconds, false), edges);
+                }
+            }
+        }
+    }
+
+    /// The bytes of some blocks, beside what stays on the device.
+    pub(super) fn sum(&self, blocks: &[Block]) -> f64 {
+        blocks.iter().map(|&block| self.bytes(block)).sum()
+    }
+
+    /// The bytes of a device beside what stays there.
+    pub(super) fn free_bytes(&self) -> f64 {
+        self.capacity * ROUNDING - self.fixed_bytes
+    }
+
+    /// Whether so many bytes fit beside what stays on the device.
+    pub(super) fn fits(&self, bytes: f64) -> bool {
+        bytes <= self.free_bytes()
+    }
+
+    /// Runs the next statement in all layouts that read what is live.
+    fn run(&self, live: &LiveBlocks, edges: &mut Vec<Edge>, pressure: &mut Pressure) {
+        let number = live.next;
+        let variable = &self.problem.variables[number];
+        each_reading(live, &variable.operands, &mut SmallVec::new(), &mut |read: &[Block]| {
+            let key: SmallVec<[u32; 3]> = read.iter().map(|block| block.state).collect();
+            for &choice in self.by_operands[number].get(&key).into_iter().flatten() {
+                let own = &variable.choices[choice];
+                for form in self.forms(variable, own) {
+                    let result = Block::new(variable.result, own.result, form);
+                    pressure.feel(self, result);
+                    for blocks in self.beside(live, read, result) {
+                        let load = self.sum(&blocks);
+                        let next = match variable.decides {
+                            Decision::Operation(_) => self.after(number + 1, blocks, read),
+                            Decision::Declaration(_) => {
+                                Some(LiveBlocks { next: number + 1, blocks })
+                            }
+                        };
+                        edges.extend(next.map(|next| Edge {
+                            action: Action::Run { variable: number, choice },
+                            seconds: own.weight.as_seconds(),
+                            load,
+                            read: read.iter().copied().collect(),
+                            next,
+                        }));
+                    }
+                }
+            }
+        });
+    }
+
+    /// The forms that a result may have.
+    fn forms(&self, variable: &Variable, choice: &Choice) -> SmallVec<[Form; 2]> {
+        let definition = &self.problem.definitions[variable.result];
+        if variable.decides.operation().is_none() {
+            return SmallVec::from_slice(&[self.form_as_declared(variable.result)]);
+        }
+        let is_elsewhere =
+            definition.declared.as_ref().is_some_and(|states| !states.contains(&choice.result));
+        if is_elsewhere {
+            SmallVec::from_slice(&[Form::Undeclared])
+        } else if self.definitions[variable.result].is_on_chip {
+            SmallVec::from_slice(&[Form::OnChip, Form::Memory])
+        } else {
+            SmallVec::from_slice(&[Form::Memory])
+        }
+    }
+
+    /// What a block can be resharded to by one step, and its seconds.
+    fn reshards(&self, live: &LiveBlocks, block: Block) -> impl Iterator<Item = (Block, f64)> {
+        let number = block.definition();
+        let definition = &self.problem.definitions[number];
+        let edges = self.problem.table(definition.value).space.edges(block.state());
+        edges.iter().filter_map(move |edge| {
+            let arrives = || definition.declared.as_ref().is_some_and(|to| to.contains(&edge.to));
+            let form = match block.form {
+                Form::Undeclared if arrives() => Form::Memory,
+                Form::Undeclared => Form::Undeclared,
+                _ => Form::Unread,
+            };
+            let result = Block::new(number, edge.to, form);
+            (!live.has(result)).then(|| (result, edge.weight.as_seconds()))
+        })
+    }
+
+    /// Reshards a block, and keeps it where its value has more uses, or not.
+    fn reshard(
+        &self,
+        live: &LiveBlocks,
+        (from, to): (Block, Block),
+        (seconds, keeps): (f64, bool),
+        edges: &mut Vec<Edge>,
+    ) {
+        for mut blocks in self.beside(live, &[from], to) {
+            let load = self.sum(&blocks);
+            if !keeps || from.form == Form::Undeclared {
+                blocks.retain(|block| *block != from);
+            }
+            mark_read(&mut blocks, &[from]);
+            for blocks in self.without_too_many(live.next, blocks, to) {
+                let next = self.after(live.next, blocks, &[from]);
+                edges.extend(next.map(|next| Edge {
+                    action: Action::Reshard { from, to },
+                    seconds,
+                    load,
+                    read: SmallVec::from_elem(from, 1),
+                    next,
+                }));
+            }
+        }
+    }
+
+    /// Of the blocks of a value, no more than it has uses; what was just made stays.
+    fn without_too_many(&self, next: usize, blocks: Blocks, made: Block) -> Vec<Blocks> {
+        let uses = self.uses_from(made.definition(), next).max(1);
+        let is_own =
+            |block: &Block| block.definition == made.definition && block.form != Form::Resident;
+        if blocks.iter().filter(|block| is_own(block)).count() <= uses {
+            return vec![blocks];
+        }
+        let others = blocks
+            .iter()
+            .copied()
+            .filter(|block| is_own(block) && *block != made && block.can_go());
+        let without = |one: Block| blocks.iter().copied().filter(|block| *block != one).collect();
+        others.map(without).collect()
+    }
+
+    /// The sets of live blocks with which a step fits that reads some and makes another, and that
+    /// one: all, or without as few as necessary.
+    fn beside(&self, live: &LiveBlocks, read: &[Block], result: Block) -> SmallVec<[Blocks; 1]> {
+        let mut all = live.blocks.clone();
+        if let Err(place) = all.binary_search(&result) {
+            all.insert(place, result);
+        }
+        let sum = self.sum(&all);
+        if self.fits(sum) {
+            return SmallVec::from_elem(all, 1);
+        }
+        let has_others = |block: &Block| {
+            all.iter().filter(|other| other.definition == block.definition).count() > 1
+        };
+        let can_drop = |block: &Block| {
+            let stays = read.contains(block) || *block == result || !block.can_go();
+            !stays && has_others(block) && self.bytes(*block) > 0.0
+        };
+        let mut can_drop: Blocks = all.iter().copied().filter(can_drop).collect();
+        self.left_out.set(self.left_out.get() || can_drop.len() > MOST_DROPPED);
+        can_drop.truncate(MOST_DROPPED);
+        // The bytes of each set of them.
+        let mut freed: Vec<f64> = vec![0.0];
+        for set in 1..1_usize << can_drop.len() {
+            freed
+                .push(freed[set & (set - 1)] + self.bytes(can_drop[set.trailing_zeros() as usize]));
+        }
+        let is_enough = |set: usize| self.fits(sum - freed[set]);
+        if !is_enough(freed.len() - 1) {
+            return SmallVec::new();
+        }
+        let is_least = |set: usize| {
+            let mut dropped = (0..can_drop.len()).filter(|place| set >> place & 1 == 1);
+            dropped.all(|place| !is_enough(set & !(1 << place)))
+        };
+        let sets = (1..freed.len()).filter(|&set| is_enough(set) && is_least(set));
+        let left = |set: usize| {
+            let is_dropped = |block: &Block| {
+                let place = can_drop.iter().position(|other| other == block);
+                place.is_some_and(|place| set >> place & 1 == 1)
+            };
+            all.iter().copied().filter(|block| !is_dropped(block)).collect()
+        };
+        sets.map(left).collect()
+    }
+
+    /// What is live after a step has read some blocks: those of values that are still used, or that
+    /// are not in the sharding yet in which their author wrote them. `None` if a reshard made a
+    /// block that no step can read.
+    fn after(&self, next: usize, mut blocks: Blocks, read: &[Block]) -> Option<LiveBlocks> {
+        mark_read(&mut blocks, read);
+        let is_over = |block: &Block| {
+            let last = self.definitions[block.definition()].last;
+            let stays = match block.form {
+                Form::Resident => self.bytes(*block) > 0.0,
+                form => form == Form::Undeclared,
+            };
+            last.is_none_or(|last| last < next) && !stays
+        };
+        if blocks.iter().any(|block| is_over(block) && block.form == Form::Unread) {
+            return None;
+        }
+        blocks.retain(|block| !is_over(block));
+        blocks.sort_unstable();
+        Some(LiveBlocks { next, blocks })
+    }
+}
+
+/// All combinations of live blocks of some definitions, for a statement that reads them.
+fn each_reading(
+    live: &LiveBlocks,
+    definitions: &[usize],
+    read: &mut SmallVec<[Block; 3]>,
+    found: &mut dyn FnMut(&[Block]),
+) {
+    let Some((&definition, others)) = definitions.split_first() else { return found(read) };
+    for &block in &live.blocks {
+        if block.definition() == definition && block.is_readable() {
+            read.push(block);
+            each_reading(live, others, read, found);
+            read.pop();
+        }
+    }
+}
+
+/// Whether what an operation takes follows from the blocks that it reads and makes.
+fn is_plain(program: &Program, op: &Op) -> bool {
+    !matches!(op.kind, OpKind::Collective(_) | OpKind::Rearrange(Rearrange::Part { .. }))
+        && !op.is_stored_on_host()
+        && !program.is_update(op.result)
+}
+
+impl Uses {
+    fn new(problem: &Problem<'_>, frameworks: &Frameworks, number: usize) -> Option<Self> {
+        let definition = &problem.definitions[number];
+        let (program, value) = (problem.program, definition.value);
+        let definitions = problem.definitions.iter();
+        let is_only = definitions.filter(|other| other.value == value).count() == 1;
+        let space = &problem.table(value).space;
+        let is_small = definition.demands.len() <= MOST_USES && space.len() <= MOST_SHARDINGS;
+        let is_once =
+            definition.multiplicity == 1 && !definition.kept_gathered && !definition.per_use;
+        if !(is_only && is_small && is_once) || frameworks.keep(value) {
+            return None;
+        }
+        let end = problem.variables.len();
+        let at: Vec<usize> = definition
+            .demands
+            .iter()
+            .map(|demand| if let Demand::Operand(variable, _) = demand { *variable } else { end })
+            .collect();
+        let bytes = |sharding| {
+            frameworks.copies(program, value) * local_shape::local_bytes(program, value, sharding)
+        };
+        let producer = program.dataflow().definition(value).map(|op| &program.ops[op]);
+        let bytes: Vec<f64> = space.shardings().map(bytes).collect();
+        let mut sizes = bytes.clone();
+        sizes.sort_by(f64::total_cmp);
+        Some(Self {
+            sizes,
+            last: at.iter().copied().max(),
+            at,
+            is_resident: is_resident(program, value),
+            bytes,
+            is_on_chip: producer.is_some_and(|op| op.kernel.result_on_chip),
+        })
+    }
+}
+
+fn by_operands(variable: &Variable) -> FxHashMap<SmallVec<[u32; 3]>, Vec<usize>> {
+    let mut by_operands: FxHashMap<SmallVec<[u32; 3]>, Vec<usize>> = FxHashMap::default();
+    for (number, choice) in variable.choices.iter().enumerate() {
+        let read = choice.operands.iter().map(|&state| state as u32).collect();
+        by_operands.entry(read).or_default().push(number);
+    }
+    by_operands
+}
