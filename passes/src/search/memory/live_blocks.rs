@@ -10,10 +10,11 @@
 //! save memory or as late as they need, values that are gathered again for each use, two shardings
 //! of a value beside each other only while both fit; and where no path exists, no plan fits.
 //!
-//! Two rules keep the states few. Blocks are dropped only where the next step does not fit beside
-//! them, and no more of them than that needs: with more blocks all that follows is possible as
-//! well. And of equal bounds the state with the fewest statements left is first, then the one with
-//! the fewest steps.
+//! Three rules keep the states few. Reshards run as late as they can ([`order`]). Blocks are
+//! dropped only where the next step does not fit beside them, and no more of them than that needs:
+//! with more blocks all that follows is possible as well. And of equal bounds the state with the
+//! fewest statements left is first, then the one with the fewest steps. At first some states before
+//! each statement are followed, the least bounds first, so that a good plan is known early.
 //!
 //! The number of states still grows exponentially with the values that are live together; a search
 //! ends at a limit of them, and then its bound is the least of the states that are open. Programs
