@@ -11,7 +11,7 @@ use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{MapForm, OpKind, Program};
 
 use crate::insert_collectives::placement::{self, StepPlacer, closed, collective_step};
-use crate::problem::{Decision, Definition, Demand, Problem, Root};
+use crate::problem::{Choice, Decision, Definition, Demand, Problem, Root};
 use crate::reshard::paths::Hop;
 use crate::reshard::sharding_space::{State, describe};
 use crate::solver::dreyfus_wagner::{Terminal, Trees};
@@ -116,6 +116,32 @@ fn leave_out_passed(
     }
 }
 
+/// The step that runs an operation as chosen; what it does not look at is as it was `first`.
+pub(crate) fn local_step(
+    problem: &Problem<'_>,
+    id: OpId,
+    choice: &Choice,
+    first: impl Fn(ValueId) -> State,
+) -> Step {
+    let op = &problem.program.ops[id];
+    let material = |value: ValueId, state: State| Materialization {
+        value,
+        sharding: problem.table(value).space.sharding(state).clone(),
+    };
+    let looked_at = op.sharded_operands().len();
+    let operands = op.operands.iter().enumerate().map(|(place, operand)| {
+        let is_looked_at = place < looked_at;
+        let state = if is_looked_at { choice.operands[place] } else { first(operand.value) };
+        material(operand.value, state)
+    });
+    Step {
+        kind: StepKind::Local(id),
+        operands: operands.collect(),
+        result: material(op.result, choice.result),
+        repeat: op.repeat,
+    }
+}
+
 struct PlanBuilder<'p, 'a> {
     problem: &'p Problem<'a>,
     assignment: &'p [usize],
@@ -190,27 +216,8 @@ impl PlanBuilder<'_, '_> {
         for (k, &definition) in variable.operands.iter().take(op.operands.len()).enumerate() {
             self.reach(definition, choice.operands[k]);
         }
-        let material = |value, state| Materialization {
-            value,
-            sharding: self.problem.table(value).space.sharding(state).clone(),
-        };
-        let looked_at = op
-            .sharded_operands()
-            .iter()
-            .zip(&choice.operands)
-            .map(|(operand, &state)| material(operand.value, state));
-        let others = op
-            .operands
-            .iter()
-            .skip(op.sharded_operands().len())
-            .map(|operand| material(operand.value, self.first(operand.value)));
-        let operands = looked_at.chain(others).collect();
-        self.steps.push(Step {
-            kind: StepKind::Local(op_id),
-            operands,
-            result: material(op.result, choice.result),
-            repeat: op.repeat,
-        });
+        let step = local_step(self.problem, op_id, choice, |value| self.first(value));
+        self.steps.push(step);
         self.reshard_to_declared(variable.result);
     }
 

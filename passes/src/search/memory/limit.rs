@@ -159,18 +159,17 @@ impl<'a, 't> Limit<'a, 't> {
         if self.request.is_out_of_reach(known_s) {
             return FeasiblePlan { plan: None, lower_bound_s: known_s.min(below_s), below_s };
         }
-        let by_live_blocks = self.by_live_blocks();
-        if by_live_blocks.as_ref().is_some_and(FeasiblePlan::is_proven) {
-            return by_live_blocks.expect("it is there");
-        }
+        let by_live_blocks = match self.by_live_blocks() {
+            Some(found) if found.is_proven() => return found,
+            found => found,
+        };
         let mut best = self.limited(&IndexSet::default(), self.solutions);
         best.lower_bound_s = best.lower_bound_s.max(self.unlimited_s).max(known_s);
         if let Some(found) = by_live_blocks {
             best.add(found);
         }
         self.try_incumbent(&mut best, self.textbook.clone());
-        let is_open = !can_prune(best.lower_bound_s, best.seconds());
-        if !parts.is_empty() && is_open && !self.request.interrupt.is_due() {
+        if !parts.is_empty() && !best.is_proven() && !self.request.interrupt.is_due() {
             self.rematerializing(&mut best, &parts, retention);
         }
         best.lower_bound_s = best.lower_bound_s.min(best.seconds());
@@ -363,8 +362,7 @@ impl<'a, 't> Limit<'a, 't> {
             }
             let middle = f64::midpoint(too_little, best.1);
             let limit = self.at(middle);
-            let by_live_blocks = limit.by_live_blocks();
-            let has_plan = match &by_live_blocks {
+            let has_plan = match limit.by_live_blocks() {
                 Some(found) if found.plan.is_some() || found.is_proven() => found.plan.is_some(),
                 _ => limit.limited(&rematerialized, BISECTED_SOLUTIONS).plan.is_some(),
             };

@@ -29,12 +29,12 @@
 
 mod block;
 mod bound;
+mod conflicts;
 mod order;
 mod path;
-mod pressure;
 mod statements;
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use indexmap::IndexMap;
@@ -123,7 +123,7 @@ impl Open {
 
 impl Ord for Open {
     fn cmp(&self, other: &Self) -> Ordering {
-        other.bound_s.total_cmp(&self.bound_s).then(Reverse(self.key()).cmp(&Reverse(other.key())))
+        other.bound_s.total_cmp(&self.bound_s).then(other.key().cmp(&self.key()))
     }
 }
 

@@ -122,7 +122,7 @@ fn one_step_at_the_peak_is_left_out_alone() {
 /// Reshards run as late as what they make is read and as early as they save memory: only so do
 /// these fit at the price of the cheapest plan that need not.
 #[test]
-fn reshards_run_when_memory_wants_them() {
+fn reshards_run_early_or_late_as_the_limit_needs() {
     let source = "hardware h100\nmesh X=2, Y=4, Z=3\ndim X=4800, L=1\n\
         param A0[X_XZY]\ninput A1[L, X_Z]\nT0 = silu(A1)\nT1 = silu(A0)\nT2 = min_X(A1)\n\
         T3 = (T0 == T0) * T0\nT4 = T0 + T2\noutput T1[X_Z]\noutput T4[L, X_XZY]\n";

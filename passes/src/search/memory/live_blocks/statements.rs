@@ -14,7 +14,7 @@ use crate::reshard::sharding_space::State;
 use crate::search::memory::live_blocks::block::{
     Action, Block, Blocks, Edge, Form, LiveBlocks, mark_read,
 };
-use crate::search::memory::live_blocks::pressure::Pressure;
+use crate::search::memory::live_blocks::conflicts::Conflicts;
 use crate::training::frameworks::Frameworks;
 
 /// Uses of one value: their sets are tabulated.
@@ -181,12 +181,12 @@ impl<'p, 'a> Statements<'p, 'a> {
     }
 
     /// All edges from a set of live blocks: the next statement, reshards of what it reads, and
-    /// others where memory may be a reason to do them before it. `waiting` are blocks that were
+    /// others where the capacity may keep them from waiting. `waiting` are blocks that were
     /// made for the statement beside what they were made from.
     pub(super) fn edges(&self, live: &LiveBlocks, waiting: &[Block], edges: &mut Vec<Edge>) {
-        let mut pressure = Pressure::new(self, live);
+        let mut conflicts = Conflicts::new(self, live);
         if !self.is_last(live) {
-            self.run(live, edges, &mut pressure);
+            self.run(live, edges, &mut conflicts);
         }
         let is_needed = |block: &Block| {
             let own = |other: &&Block| other.definition == block.definition && *other != block;
@@ -199,13 +199,13 @@ impl<'p, 'a> Statements<'p, 'a> {
             can_move.partition(|block| is_needed(block));
         for block in needed {
             for (result, seconds) in self.reshards(live, block) {
-                pressure.feel(self, result);
+                conflicts.add_step(self, result);
                 self.reshard(live, (block, result), (seconds, true), edges);
             }
         }
         for block in others.into_iter().filter(|block| block.form != Form::Resident) {
             for (result, seconds) in self.reshards(live, block) {
-                if pressure.is_reason(self, result) {
+                if conflicts.may_include(self, result) {
                     self.reshard(live, (block, result), (seconds, false), edges);
                 }
             }
@@ -228,7 +228,7 @@ impl<'p, 'a> Statements<'p, 'a> {
     }
 
     /// Runs the next statement in all layouts that read what is live.
-    fn run(&self, live: &LiveBlocks, edges: &mut Vec<Edge>, pressure: &mut Pressure) {
+    fn run(&self, live: &LiveBlocks, edges: &mut Vec<Edge>, conflicts: &mut Conflicts) {
         let number = live.next;
         let variable = &self.problem.variables[number];
         each_reading(live, &variable.operands, &mut SmallVec::new(), &mut |read: &[Block]| {
@@ -237,7 +237,7 @@ impl<'p, 'a> Statements<'p, 'a> {
                 let own = &variable.choices[choice];
                 for form in self.forms(variable, own) {
                     let result = Block::new(variable.result, own.result, form);
-                    pressure.feel(self, result);
+                    conflicts.add_step(self, result);
                     for blocks in self.beside(live, read, result) {
                         let load = self.sum(&blocks);
                         let next = match variable.decides {

@@ -1,14 +1,15 @@
-//! Whether memory is a reason to reshard a value before a statement that does not read it.
+//! Whether the capacity may keep a reshard from waiting until after a statement that does not read
+//! what it makes.
 
 use crate::search::memory::live_blocks::block::{Block, Form, LiveBlocks};
 use crate::search::memory::live_blocks::statements::Statements;
 
-/// It may be one where a step until then would not fit without that, or where the reshard would not
-/// fit after it: a reshard that can wait until after the statement does.
-pub(super) struct Pressure {
+/// The steps until then with which it may conflict: those that would not fit without it, or after
+/// which it would not fit itself.
+pub(super) struct Conflicts {
     /// The bytes that are live.
     held: f64,
-    /// The most bytes of other reshards for that reason.
+    /// The most bytes of other reshards that do not wait.
     more: f64,
     /// The most that dropping and resharding may free.
     less: f64,
@@ -16,7 +17,7 @@ pub(super) struct Pressure {
     loads: Vec<f64>,
 }
 
-impl Pressure {
+impl Conflicts {
     pub(super) fn new(statements: &Statements<'_, '_>, live: &LiveBlocks) -> Self {
         let held = statements.sum(&live.blocks);
         let can_drop = live.blocks.iter().filter(|block| block.form != Form::Resident);
@@ -32,16 +33,16 @@ impl Pressure {
         Self { held, more, less, loads: Vec::new() }
     }
 
-    /// Of a step that makes a block.
-    pub(super) fn feel(&mut self, statements: &Statements<'_, '_>, made: Block) {
+    /// Adds a step that makes a block.
+    pub(super) fn add_step(&mut self, statements: &Statements<'_, '_>, made: Block) {
         let load = self.held + statements.bytes(made);
         if statements.fits(load - self.less) && !self.loads.contains(&load) {
             self.loads.push(load);
         }
     }
 
-    /// Whether it may be one to make a block.
-    pub(super) fn is_reason(&self, statements: &Statements<'_, '_>, made: Block) -> bool {
+    /// Whether a reshard that makes a block may conflict with one of the steps.
+    pub(super) fn may_include(&self, statements: &Statements<'_, '_>, made: Block) -> bool {
         let more = statements.bytes(made) + self.more;
         self.loads.iter().any(|load| !statements.fits(load + more))
     }
