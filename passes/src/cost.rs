@@ -1,5 +1,6 @@
 //! Prices steps and schedules them; computes memory, crossovers and reports.
 
+pub(crate) mod chains;
 pub mod collective;
 pub(crate) mod collective_matmul;
 pub mod crossover;

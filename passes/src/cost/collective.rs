@@ -56,12 +56,26 @@ pub struct CostModel {
     /// The weight of a second on the links of each mesh axis, summed over those that a collective
     /// uses; `None`: weight one, whatever the axes.
     pub links: Option<Vec<f64>>,
+    /// Where links are weighted, whether steps count as long as a schedule waits for them rather
+    /// than as long as they are busy: in pipelines while these fill and drain, too, and fully where
+    /// nothing runs beside them.
+    pub waits: bool,
 }
 
 impl CostModel {
     /// Prices are times.
     pub fn time(refinement: Refinement) -> Self {
-        Self { refinement, links: None }
+        Self { refinement, links: None, waits: false }
+    }
+
+    /// The prices of a step, and the weight of a second of its compute: whole seconds if nothing
+    /// runs beside it, as far as that counts.
+    pub(crate) fn of_step(&self, runs_alone: bool, compute: f64) -> (Cow<'_, Self>, f64) {
+        if self.waits && runs_alone {
+            (Cow::Owned(Self::time(self.refinement)), 1.0)
+        } else {
+            (Cow::Borrowed(self), compute)
+        }
     }
 
     /// The weight of `seconds` of a collective on the `links` of these axes.
@@ -85,10 +99,12 @@ impl CostModel {
     }
 
     /// The multiplicity of a step where a second of compute has weight `compute`: in the sum of all
-    /// times including the pipeline's bubble, else as often as it runs.
+    /// times including the pipeline's bubble, else as often as it runs or is waited for.
     pub fn turns(&self, turns: TripCount, compute: f64) -> u64 {
         if self.links.is_none() && compute > 0.0 {
             turns.including_bubble
+        } else if self.waits {
+            turns.waited
         } else {
             turns.per_device
         }

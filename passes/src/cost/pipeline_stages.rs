@@ -12,7 +12,7 @@ use indexmap::IndexSet;
 use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::pipeline::Stages;
 use shardwise_ir::plan::{Plan, Step, StepKind};
-use shardwise_ir::program::{Blocks, Program};
+use shardwise_ir::program::{Blocks, Op, Program};
 use shardwise_ir::unroll::is_loop_exit;
 
 use crate::cost::pipeline_schedule::{PassTimes, PipelineShape, StageTimes};
@@ -78,6 +78,29 @@ pub fn by_microbatch(program: &Program, step: &Step) -> bool {
             made_again || program.has_batch(step.repeat, step.result.value)
         }
     }
+}
+
+/// Whether a step of a stage runs once per step of the program, before or after all microbatches,
+/// with nothing beside it. Reshards of parameters that are not kept gathered run for each
+/// microbatch, and which are kept is not known before there is a plan: these count as not alone.
+pub(crate) fn runs_alone(program: &Program, step: &Step) -> bool {
+    match step.kind {
+        StepKind::Local(op) => is_computed_alone(program, &program.ops[op]),
+        StepKind::Collective(..) => is_resharded_alone(program, step.result.value),
+    }
+}
+
+/// The same of an operation.
+pub(crate) fn is_computed_alone(program: &Program, op: &Op) -> bool {
+    program.pipeline(op.repeat).is_some() && !program.is_per_microbatch(op)
+}
+
+/// The same of every reshard of a value.
+pub(crate) fn is_resharded_alone(program: &Program, value: ValueId) -> bool {
+    let block = program.values[value].repeat;
+    program.pipeline(block).is_some()
+        && !program.has_batch(block, value)
+        && !program.is_shared(value)
 }
 
 /// Whether a step is in a pipeline.

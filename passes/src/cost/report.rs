@@ -12,6 +12,7 @@ use crate::cost::collective_matmul::{self, BesideProduct};
 use crate::cost::held::{self, HeldKind};
 use crate::cost::liveness::{self, Memory};
 use crate::cost::local;
+use crate::cost::pipeline_stages;
 use crate::cost::schedule::{self, PlanSchedule};
 use crate::cost::send_recv::{self, Sent};
 use crate::layouts::composite::ExpandedPlan;
@@ -28,7 +29,7 @@ pub struct StepCost {
     pub times: f64,
     /// How often its time counts in the total: in a pipeline including the bubble.
     pub including_bubble: f64,
-    /// How often compute waits for it at least, whatever runs beside it: in some pipelines
+    /// How often its resources wait for it at least, whatever runs beside it: in some pipelines
     /// including the bubble.
     pub least_waits: f64,
     /// FLOPs of a device; 0 for collectives.
@@ -61,8 +62,8 @@ impl StepCost {
         self.including_bubble * self.seconds
     }
 
-    /// Seconds in which the compute of a device runs it or waits for it, whatever runs beside it.
-    pub(crate) fn least_compute_s(&self) -> f64 {
+    /// Seconds in which its resources run it or wait for it, whatever runs beside it.
+    pub(crate) fn least_waited_s(&self) -> f64 {
         self.least_waits * self.seconds
     }
 
@@ -132,14 +133,16 @@ pub fn weight(plan: &ExpandedPlan<'_>, compute: f64, cost_model: &CostModel) -> 
     let price = |(step, cost): (&Step, &StepCost)| {
         let turns = turns(&plan.program, step);
         let times = cost_model.turns(turns, compute);
+        let runs_alone = pipeline_stages::runs_alone(&plan.program, step);
+        let (priced, compute_weight) = cost_model.of_step(runs_alone, compute);
         match &step.kind {
             StepKind::Local(_) if cost.is_move(step) => {
-                moved(cost.seconds, &cost.links, cost_model).times(times)
+                moved(cost.seconds, &cost.links, &priced).times(times)
             }
-            StepKind::Local(_) => Weight::seconds(compute * cost.seconds)
+            StepKind::Local(_) => Weight::seconds(compute_weight * cost.seconds)
                 .times(cost_model.turns_of_compute(turns, compute)),
             StepKind::Collective(collective, _) => {
-                cost_model.weight(&collective.kind, cost.seconds, &cost.links).times(times)
+                priced.weight(&collective.kind, cost.seconds, &cost.links).times(times)
             }
         }
     };
@@ -204,21 +207,17 @@ pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
             .fold(0.0, |a, b| a + b)
     };
     let (comm_s, compute_s) = (sum(true), sum(false));
-    let mut axis_s = vec![0.0; plan.program.mesh.axes.len()];
-    for cost in &steps {
-        for axis in &cost.links {
-            axis_s[axis.index()] += cost.total_s();
-        }
-    }
+    let mut axis_s = resources_s(plan, &steps);
     let host_s = host_s(&steps);
-    let busy_s = compute_busy_s(plan, &steps);
-    let overlap_s = axis_s.iter().copied().fold(busy_s.max(host_s), f64::max);
+    let overlap_s = axis_s.iter().copied().fold(host_s, f64::max);
+    axis_s.remove(0);
     let serial_s = without_overlap(&steps);
     let bubble_s = steps
         .iter()
         .map(|cost| (cost.including_bubble - cost.times) * cost.seconds)
         .fold(0.0, |a, b| a + b);
-    let schedule = schedule::schedule(plan, &steps, overlap_s..=serial_s);
+    let waited_s = waited_s(plan, &steps).into_iter().fold(overlap_s, f64::max);
+    let schedule = schedule::schedule(plan, &steps, waited_s..=serial_s);
     let memory = liveness::memory(plan);
     let held = held::held(plan, &memory);
     Report {
@@ -236,10 +235,37 @@ pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
     }
 }
 
-/// Seconds of compute, with the bubble of pipelines where no schedule avoids it.
-pub(crate) fn compute_busy_s(plan: &Plan, steps: &[StepCost]) -> f64 {
-    let computes = plan.steps.iter().zip(steps).filter(|(step, cost)| !cost.is_move(step));
-    computes.map(|(_, cost)| cost.least_compute_s()).fold(0.0, |a, b| a + b)
+/// Busy seconds of compute, with the bubble of pipelines where no schedule avoids it, then of each
+/// axis.
+pub(crate) fn resources_s(plan: &Plan, steps: &[StepCost]) -> Vec<f64> {
+    let mut busy = vec![0.0; 1 + plan.program.mesh.axes.len()];
+    for (step, cost) in plan.steps.iter().zip(steps) {
+        if cost.is_move(step) {
+            cost.links.iter().for_each(|axis| busy[1 + axis.index()] += cost.total_s());
+        } else {
+            busy[0] += cost.least_waited_s();
+        }
+    }
+    busy
+}
+
+/// Seconds for which a schedule at least runs or waits for the steps of a resource: of compute,
+/// then of each axis. What stages do once per step has nothing beside it and counts for all.
+pub(crate) fn waited_s(plan: &Plan, steps: &[StepCost]) -> Vec<f64> {
+    let mut waited = vec![0.0; 1 + plan.program.mesh.axes.len()];
+    for (step, cost) in plan.steps.iter().zip(steps) {
+        let seconds = cost.least_waited_s();
+        if pipeline_stages::runs_alone(&plan.program, step) {
+            for resource in &mut waited {
+                *resource += seconds;
+            }
+        } else if cost.is_move(step) {
+            cost.links.iter().for_each(|axis| waited[1 + axis.index()] += seconds);
+        } else {
+            waited[0] += seconds;
+        }
+    }
+    waited
 }
 
 /// Busy seconds of the link to the host.
@@ -253,7 +279,9 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
     let turns = turns(program, step);
     let (times, waited) = (turns.per_device as f64, turns.including_bubble as f64);
     if let Some(Sent { bytes, axes, uses_host, seconds }) = send_recv::sent_by(plan, step) {
-        let turns = StepCost { times, including_bubble: waited, ..StepCost::default() };
+        let least_waits = turns.waited as f64;
+        let turns =
+            StepCost { times, including_bubble: waited, least_waits, ..StepCost::default() };
         let links = program.mesh.links(&axes);
         return StepCost { seconds, bytes, axes, links, uses_host, ..turns };
     }
@@ -284,6 +312,7 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
                 seconds,
                 times,
                 including_bubble: waited,
+                least_waits: turns.waited as f64,
                 bytes,
                 links: program.mesh.links(&axes),
                 axes,

@@ -29,12 +29,14 @@ use std::ops::RangeInclusive;
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
+use shardwise_ir::collectives::Collectives;
 use shardwise_ir::dataflow::Dataflow;
 use shardwise_ir::ids::RepeatId;
 use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::program::Blocks;
 use shardwise_ir::unroll::{self, Copy};
 
+use crate::cost::chains::StepChains;
 use crate::cost::collective_matmul::{self, Chunked};
 use crate::cost::pipeline_stages::{self, Staged};
 use crate::cost::report::StepCost;
@@ -86,8 +88,12 @@ pub(crate) fn schedule(
         return schedule;
     }
     let program = &plan.program;
-    let pipelines =
-        pipeline_stages::pipelines(plan, costs, |block, costs| layer_s(plan, costs, block));
+    let is_chained = program.collectives == Collectives::Whole;
+    let chains = is_chained.then(|| StepChains::new(plan, plan.dataflow(), costs));
+    let least_s = |block: RepeatId| chains.as_ref().map_or(0.0, |chains| chains.layers_s(block));
+    let pipelines = pipeline_stages::pipelines(plan, costs, |block, costs| {
+        layer_s(plan, costs, block).max(least_s(block))
+    });
     // Sends between stages are not part of the layers of one device, which are scheduled here.
     let without_hops =
         pipeline_stages::only(plan, costs, |step| !pipeline_stages::hops(program, step));
@@ -102,7 +108,9 @@ pub(crate) fn schedule(
         schedule.makespan_s = layered_s(plan, &around) + once_s + staged_s;
     }
     schedule.pipelines = pipelines;
-    schedule.makespan_s = schedule.makespan_s.max(*bounds.start()).min(*bounds.end());
+    let longest_s = chains.as_ref().map_or(0.0, StepChains::longest_s);
+    let least_s = longest_s.max(*bounds.start());
+    schedule.makespan_s = schedule.makespan_s.max(least_s).min(*bounds.end());
     let any = |marks: &[bool]| {
         let mut marked = vec![false; plan.steps.len()];
         copies.iter().zip(marks).for_each(|(&step, &mark)| marked[step] |= mark);

@@ -9,6 +9,7 @@ use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, OpKind};
 use shardwise_ir::sharding::{AxisList, Pin, Sharding};
 use shardwise_ir::unroll::is_loop_exit;
 
+use crate::cost::pipeline_stages;
 use crate::layouts::local_shape;
 use crate::problem::{
     Choice, Decision, Definition, Demand, Problem, Region, Rematerialized, Root, Variable,
@@ -221,7 +222,9 @@ impl Builder<'_> {
         );
         let multiplicity = problem.weighted(op.repeat, operand, kept_gathered);
         let links = problem.program.mesh.links(&axes);
-        let weight = cost_model.weight(kind, seconds, &links);
+        let runs_alone = pipeline_stages::is_resharded_alone(problem.program, op.result);
+        let (priced, _) = cost_model.of_step(runs_alone, problem.compute);
+        let weight = priced.weight(kind, seconds, &links);
         problem.fixed = problem.fixed + weight.times(multiplicity);
         let state = problem.table(op.result).space.find(&to).unwrap_or(0);
         self.add(problem, op.result, Root::Fixed(state), None, Some(op_id));

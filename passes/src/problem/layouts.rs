@@ -7,6 +7,7 @@ use shardwise_ir::program::{MapForm, Op, OpKind};
 use shardwise_ir::sharding::Sharding;
 
 use crate::cost::local;
+use crate::cost::pipeline_stages;
 use crate::cost::report;
 use crate::cost::send_recv::{self, Sent};
 use crate::layouts::composite;
@@ -58,15 +59,16 @@ pub(super) fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
 fn own_price(problem: &Problem<'_>, op: &Op, layout: &op_layouts::Layout) -> Weight {
     let (cost_model, turns) = (&problem.tables.cost_model, problem.program.trip_count_of(op));
     let often = cost_model.turns(turns, problem.compute);
+    let runs_alone = pipeline_stages::is_computed_alone(problem.program, op);
+    let (priced, compute) = cost_model.of_step(runs_alone, problem.compute);
     if composite::is_split(problem.program, op, layout.operands.first()) {
         let plan = composite::alone(problem.program, op, &layout.operands[0]);
-        return report::weight(&plan, problem.compute, cost_model).times(often);
+        return report::weight(&plan, compute, &priced).times(often);
     }
     if let Some(Sent { seconds, axes, .. }) = send_recv::sent(problem.program, op, &layout.result) {
-        return report::moved(seconds, &axes, cost_model).times(often);
+        return report::moved(seconds, &axes, &priced).times(often);
     }
     let sharded: Vec<&Sharding> = layout.operands.iter().collect();
     let seconds = local::work(problem.program, op, &sharded, &layout.result).seconds;
-    Weight::seconds(problem.compute * seconds)
-        .times(cost_model.turns_of_compute(turns, problem.compute))
+    Weight::seconds(compute * seconds).times(cost_model.turns_of_compute(turns, problem.compute))
 }

@@ -5,9 +5,10 @@
 //! element type, and how its partial results combine. Values of equal shape share one space. The
 //! steps are the collectives of the language ([`crate::reshard::steps`]).
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use indexmap::{IndexMap, IndexSet};
+use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::filled::Filled;
 use shardwise_ir::ids::AxisId;
@@ -43,6 +44,8 @@ pub(crate) struct ValueShape {
     pub staged_over: Option<AxisId>,
     /// Whether it is in the memory of the host, where nothing reshards it.
     pub is_on_host: bool,
+    /// Whether nothing runs beside its reshards, where that counts.
+    pub is_resharded_alone: bool,
 }
 
 /// One reshard step from a state.
@@ -79,6 +82,7 @@ impl ShardingSpace {
         let pricing = Pricing { program, shape, cost_model, limit };
         let alike = space.alike(program);
         space.edges = (0..space.len())
+            .into_par_iter()
             .map(|state| space.edges_from(&pricing, state, &alike[state]))
             .collect();
         space
@@ -86,7 +90,7 @@ impl ShardingSpace {
 
     /// For each state, those with the same number of parts of every dimension and the same pending
     /// sums, itself included.
-    fn alike(&self, program: &Program) -> Vec<Rc<[State]>> {
+    fn alike(&self, program: &Program) -> Vec<Arc<[State]>> {
         let mut groups: IndexMap<(Vec<u64>, &Unreduced), Vec<State>, FxBuildHasher> =
             IndexMap::default();
         let mut group_of = Vec::with_capacity(self.len());
@@ -97,8 +101,8 @@ impl ShardingSpace {
             group_of.push(entry.index());
             entry.or_default().push(state);
         }
-        let groups: Vec<Rc<[State]>> = groups.into_values().map(Into::into).collect();
-        group_of.into_iter().map(|group| Rc::clone(&groups[group])).collect()
+        let groups: Vec<Arc<[State]>> = groups.into_values().map(Into::into).collect();
+        group_of.into_iter().map(|group| Arc::clone(&groups[group])).collect()
     }
 
     /// The number of states.
@@ -123,6 +127,11 @@ impl ShardingSpace {
             Some(classes) => self.states.get_index_of(&classes.canonical(sharding)),
             None => self.states.get_index_of(sharding),
         }
+    }
+
+    /// The number of steps from all states.
+    pub(crate) fn steps(&self) -> usize {
+        self.edges.iter().map(Vec::len).sum()
     }
 
     /// The steps from `state`.
@@ -249,7 +258,8 @@ impl Pricing<'_> {
             volume(kind, from, to, self.shape.busiest.is_some(), |sharding| self.bytes(sharding)),
             self.cost_model.refinement,
         );
-        let weight = self.cost_model.weight(kind, seconds, &self.program.mesh.links(&axes));
+        let (priced, _) = self.cost_model.of_step(self.shape.is_resharded_alone, 1.0);
+        let weight = priced.weight(kind, seconds, &self.program.mesh.links(&axes));
         // Of equally long ways, one that needs no other order of blocks is taken, and one without
         // slices in a collective.
         let reorders = *kind == CollectiveKind::AllToAll && !moves_one_run(from, to);

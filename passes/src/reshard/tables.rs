@@ -13,6 +13,7 @@ use shardwise_ir::rearrange::Route;
 use shardwise_ir::sharding::{Pin, Reduction, Sharding};
 
 use crate::cost::collective::{CostModel, Refinement};
+use crate::cost::pipeline_stages;
 use crate::layouts::op_layouts::{self, Layout};
 use crate::reshard::part::Part;
 use crate::reshard::paths::Reshards;
@@ -88,6 +89,8 @@ impl<'a> Tables<'a> {
                 partial: partial[id.index()],
                 staged_over,
                 is_on_host: on_host.contains(&id),
+                is_resharded_alone: cost_model.waits
+                    && pipeline_stages::is_resharded_alone(program, id),
             };
             table_of.push(shapes.insert_full(shape).0);
         }
@@ -109,6 +112,11 @@ impl<'a> Tables<'a> {
     /// An empty table of the cheapest trees for each of [`Tables::all`].
     pub fn trees(&self) -> Vec<Trees<'_>> {
         self.all.iter().map(|table| Trees::new(table.graph())).collect()
+    }
+
+    /// The number of steps between the shardings of all values.
+    pub(crate) fn steps(&self) -> usize {
+        self.all.iter().map(|table| table.space.steps()).sum()
     }
 
     /// The number of a value's table among [`Tables::all`].

@@ -27,8 +27,8 @@ use microlp::{ComparisonOp, OptimizationDirection, Problem as Lp};
 use shardwise_ir::collectives::Collectives;
 use shardwise_ir::plan::Plan;
 
-use crate::cost::collective::{CostModel, Refinement};
-use crate::cost::report::{Report, compute_busy_s, price_steps, report};
+use crate::cost::collective::CostModel;
+use crate::cost::report::{Report, price_steps, report, resources_s, waited_s};
 use crate::insert_collectives::plan;
 use crate::layouts::composite::ExpandedPlan;
 use crate::problem::Problem;
@@ -48,6 +48,9 @@ use crate::solver::tabulate::{Classified, TabulatedTerms};
 
 /// Shares tried at most.
 const ROUNDS: usize = 24;
+
+/// Consecutive shares that raise no bound and find no better plan, after which no others are tried.
+const MOST_IN_VAIN: usize = 4;
 
 /// A bound within this ratio of the best that shares can have ends a quick search for them.
 const NEAR: f64 = 0.99;
@@ -93,13 +96,13 @@ pub(crate) fn search(
     starts: impl FnOnce(f64) -> Result<Vec<Plan>, Refusal>,
 ) -> Result<Found, Refusal> {
     let mut known = Known::new(tables, request);
-    let mut bounds = Vec::new();
+    let mut root = Root::default();
     // What is out of reach needs no starts.
     let is_bounded_first = request.below_s().is_finite();
     if is_bounded_first {
-        bounds = known.bounds(textbook).map_err(Refusal::Infeasible)?;
+        root = known.root(textbook).map_err(Refusal::Infeasible)?;
     }
-    let first_s = least_s(&bounds);
+    let first_s = root.lower_bound_s;
     if request.is_out_of_reach(first_s) {
         return Err(Refusal::NotBelow(Some(first_s)));
     }
@@ -110,23 +113,27 @@ pub(crate) fn search(
         Err(refusal) => return Err(refusal),
     }
     if !is_bounded_first {
-        bounds = known.bounds(textbook).map_err(Refusal::Infeasible)?;
+        root = known.root(textbook).map_err(Refusal::Infeasible)?;
     }
     if request.objective == Objective::Scheduled && request.effort != Effort::Quick {
         known.discount_links(textbook).map_err(Refusal::Infeasible)?;
     }
-    let lower_bound_s = least_s(&bounds);
-    let is_open = !can_prune(lower_bound_s, known.best_s());
-    let lower_bound_s = if is_open && !known.request.interrupt.is_due() {
-        lower_bound_s.max(branch(textbook, &kept_shares(bounds, known.resources), &mut known))
-    } else {
-        lower_bound_s
-    };
+    let mut lower_bound_s = root.lower_bound_s;
+    if known.is_open(lower_bound_s) {
+        lower_bound_s = lower_bound_s.max(branch(textbook, root, &mut known));
+    }
     let closed = can_prune(lower_bound_s, known.best_s());
     let optimality =
         if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s } };
     let plan = known.best.expect("the search starts from a plan that fits").plan;
     Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: (0, 0), unlimited_s: None })
+}
+
+/// The problem in seconds, in which what the textbook does comes first.
+fn preferring<'a>(tables: &'a Tables<'a>, textbook: &Plan) -> Problem<'a> {
+    let mut in_seconds = Problem::new(tables, Objective::Serial.compute());
+    prefer(&mut in_seconds, textbook);
+    in_seconds
 }
 
 /// The shares that bound subproblems: those with the best bounds, and each resource alone.
@@ -141,31 +148,31 @@ fn kept_shares(mut bounds: Vec<Bound>, resources: usize) -> Vec<Vec<f64>> {
 }
 
 /// Tables that weight a second of each axis by its share.
-fn weighted<'a>(tables: &Tables<'a>, shares: &[f64]) -> Tables<'a> {
-    tables.repriced(CostModel { links: Some(shares[1..].to_vec()), ..tables.cost_model.clone() })
+fn weighted<'a>(tables: &Tables<'a>, objective: Objective, shares: &[f64]) -> Tables<'a> {
+    let waits = objective == Objective::Scheduled;
+    let links = Some(shares[1..].to_vec());
+    tables.repriced(CostModel { links, waits, ..tables.cost_model.clone() })
 }
 
 /// Branch and bound over the choices from the incumbent on; returns the remaining bound.
 ///
 /// Dominated layouts stay: a layout that is dominated under one set of shares may balance the
 /// resources.
-fn branch(textbook: &Plan, shares: &[Vec<f64>], known: &mut Known<'_>) -> f64 {
+fn branch<'t>(textbook: &Plan, root: Root<'t>, known: &mut Known<'t>) -> f64 {
     let tables = known.tables;
-    let mut in_seconds = Problem::new(tables, Objective::Serial.compute());
-    prefer(&mut in_seconds, textbook);
-    let evaluations = Classified::new(&in_seconds.model()).evaluations();
+    let Root { bounds, critical_path, .. } = root;
+    let shares = kept_shares(bounds, known.resources);
+    let evaluations = Classified::new(&preferring(tables, textbook).model()).evaluations();
     if evaluations.saturating_mul(shares.len()) > MOST_TABULATED {
         return 0.0;
     }
-    let tabulated: Vec<Tables<'_>> = shares.iter().map(|shares| weighted(tables, shares)).collect();
+    let tabulated: Vec<Tables<'_>> =
+        shares.iter().map(|shares| weighted(tables, known.request.objective, shares)).collect();
     let views: Vec<View<'_>> = tabulated
         .iter()
         .zip(shares)
         .map(|(counted, shares)| View::new(counted, textbook, shares[0], &known.request.interrupt))
         .collect();
-    let is_scheduled = known.request.objective == Objective::Scheduled;
-    let is_chained = is_scheduled && tables.program.collectives == Collectives::Whole;
-    let critical_path = is_chained.then(|| CriticalPath::new(in_seconds)).flatten();
     let solutions = MOST_SOLUTIONS.min(MOST_WORK / views[0].problem.variables.len().max(1));
     let solutions = known.share_of(solutions);
     let evaluations = known.share_below(MOST_EVALUATIONS);
@@ -273,6 +280,17 @@ struct Bound {
     shares: Vec<f64>,
 }
 
+/// What bounds all plans.
+#[derive(Default)]
+struct Root<'t> {
+    /// Bounds of the busiest resource.
+    bounds: Vec<Bound>,
+    /// The bound by chains, where the schedule is minimised.
+    critical_path: Option<CriticalPath<'t>>,
+    /// The best of all.
+    lower_bound_s: f64,
+}
+
 /// The best of some bounds.
 fn least_s(bounds: &[Bound]) -> f64 {
     bounds.iter().map(|bound| bound.seconds).fold(0.0, f64::max)
@@ -316,10 +334,10 @@ impl<'t> Known<'t> {
     fn add(&mut self, plan: Plan) -> bool {
         let expanded = ExpandedPlan::from(&plan);
         let refinement = self.tables.cost_model.refinement;
-        let busy = busy_s(&expanded, refinement);
-        let overlap_s = busy.iter().copied().fold(0.0, f64::max);
+        let busy = self.busy_s(&expanded);
+        let busiest_s = busy.iter().copied().fold(0.0, f64::max);
         // A schedule takes at least as long as the busiest resource, and finding it takes longer.
-        if overlap_s <= self.best_s() * (1.0 + ROUNDING) {
+        if busiest_s <= self.best_s() * (1.0 + ROUNDING) {
             let report = report(&expanded, refinement);
             drop(expanded);
             self.steps = self.steps.saturating_sub(report.steps.len());
@@ -331,6 +349,16 @@ impl<'t> Known<'t> {
             self.busy.push(busy);
         }
         is_new
+    }
+
+    /// Seconds of compute and of every axis: for which they are busy, or for which a schedule waits
+    /// for them.
+    fn busy_s(&self, plan: &ExpandedPlan<'_>) -> Vec<f64> {
+        let steps = price_steps(plan, self.tables.cost_model.refinement);
+        match self.request.objective {
+            Objective::Scheduled => waited_s(plan, &steps),
+            _ => resources_s(plan, &steps),
+        }
     }
 
     fn try_incumbent(&mut self, plan: Plan, report: &Report) {
@@ -350,13 +378,36 @@ impl<'t> Known<'t> {
         }
     }
 
+    /// Whether a bound leaves a gap, and there is time to close it.
+    fn is_open(&self, lower_bound_s: f64) -> bool {
+        !can_prune(lower_bound_s, self.best_s()) && !self.request.interrupt.is_due()
+    }
+
+    /// Bounds of all plans; adds those that attain them.
+    fn root(&mut self, textbook: &Plan) -> Result<Root<'t>, Infeasible> {
+        let bounds = self.bounds(textbook)?;
+        let mut root = Root { lower_bound_s: least_s(&bounds), bounds, critical_path: None };
+        let is_chained = self.request.objective == Objective::Scheduled
+            && self.tables.program.collectives == Collectives::Whole;
+        if is_chained
+            && self.is_open(root.lower_bound_s)
+            && !self.request.is_out_of_reach(root.lower_bound_s)
+        {
+            let path = CriticalPath::new(preferring(self.tables, textbook));
+            root.lower_bound_s = root.lower_bound_s.max(path.lower_bound_s(path.all()));
+            root.critical_path = Some(path);
+        }
+        Ok(root)
+    }
+
     /// Bounds by cutting planes; adds the plans that attain them.
     fn bounds(&mut self, textbook: &Plan) -> Result<Vec<Bound>, Infeasible> {
         let interrupt = &self.request.interrupt;
         let is_quick = self.request.effort == Effort::Quick;
         let mut bounds: Vec<Bound> = Vec::new();
+        let mut in_vain = 0;
         for _ in 0..ROUNDS {
-            if interrupt.is_due() {
+            if interrupt.is_due() || in_vain == MOST_IN_VAIN {
                 break;
             }
             let (shares, most_s) = self.best_shares();
@@ -367,12 +418,17 @@ impl<'t> Known<'t> {
             if is_near || closes_little || self.request.is_out_of_reach(least_s) {
                 break;
             }
-            let problem = weighted(self.tables, &shares);
+            let problem = weighted(self.tables, self.request.objective, &shares);
             let solved = solve(Problem::new(&problem, shares[0]), textbook, interrupt)?;
-            bounds.push(Bound { seconds: solved.bound.as_seconds(), shares });
+            let seconds = solved.bound.as_seconds();
+            // Where the solver leaves a gap, shares are the best for its plans and not for bounds.
+            let raises = solved.exact || seconds - least_s > (wanted_s - least_s) * LITTLE;
+            let best_s = self.best_s();
+            bounds.push(Bound { seconds, shares });
             if !self.add(solved.plan) || interrupt.is_due() {
                 break;
             }
+            in_vain = if raises || self.best_s() < best_s { 0 } else { in_vain + 1 };
         }
         Ok(bounds)
     }
@@ -386,8 +442,11 @@ impl<'t> Known<'t> {
             }
             let mut shares = vec![discount; self.resources];
             shares[0] = 1.0;
-            let problem = weighted(self.tables, &shares);
-            let plan = solve(Problem::new(&problem, 1.0), textbook, &self.request.interrupt)?.plan;
+            let problem = weighted(self.tables, self.request.objective, &shares);
+            // A plan, of which no proof is needed.
+            let share = (Effort::Quick.work() / self.request.effort.work()).min(1.0);
+            let interrupt = self.request.interrupt.with_work(share);
+            let plan = solve(Problem::new(&problem, 1.0), textbook, &interrupt)?.plan;
             self.add(plan);
         }
         Ok(())
@@ -416,19 +475,6 @@ impl<'t> Known<'t> {
         };
         (shares.iter().map(|&share| solution[share].max(0.0)).collect(), solution[least] * unit)
     }
-}
-
-/// Busy seconds of compute, then of every axis.
-fn busy_s(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Vec<f64> {
-    let mut busy = vec![0.0; 1 + plan.program.mesh.axes.len()];
-    let steps = price_steps(plan, refinement);
-    busy[0] = compute_busy_s(plan, &steps);
-    for cost in &steps {
-        for axis in &cost.links {
-            busy[1 + axis.index()] += cost.total_s();
-        }
-    }
-    busy
 }
 
 /// Whether two times differ by rounding alone.

@@ -37,6 +37,11 @@ const FAR: f64 = 1.15;
 /// A start within this ratio of the bound ends it, too.
 const NEAR_BOUND: f64 = 1.005;
 
+/// Starts of a program with however many shardings; and how many steps between shardings may be
+/// priced for all starts together, which takes some seconds.
+const FEWEST: usize = 6;
+const MOST_REPRICED: usize = 1 << 22;
+
 /// Bytes by which axes are compared.
 const BYTES: f64 = 1e9;
 
@@ -57,7 +62,9 @@ pub(super) fn plans(
     request: &Request,
     least_s: f64,
 ) -> Result<Vec<Plan>, Refusal> {
-    let sums = sums(tables.program, request);
+    let mut sums = sums(tables.program, request);
+    let worthwhile = MOST_REPRICED / tables.steps().max(1);
+    sums.truncate(FEWEST.max(worthwhile));
     let (mut starts, mut refusal) = (Vec::new(), None);
     for (number, sum) in sums.iter().enumerate() {
         // As much time for each as for the search that starts from them.
@@ -150,7 +157,7 @@ fn sums(program: &Program, request: &Request) -> Vec<Sum> {
     }
     let every = (axes.len() > 1).then(|| vec![OF_ALL_AXES; program.mesh.axes.len()]);
     let known = [Sum::Of(Objective::Serial), Sum::Of(Objective::Comm), Sum::Busiest];
-    let weighted = axes.iter().flat_map(alone).chain(every.map(Sum::Weighted));
+    let weighted = every.map(Sum::Weighted).into_iter().chain(axes.iter().flat_map(alone));
     known.into_iter().chain(weighted).collect()
 }
 

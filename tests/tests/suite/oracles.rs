@@ -9,4 +9,5 @@ mod parts_for_reshards;
 mod pipeline_formulas;
 mod plans_within_memory;
 mod regrouping;
+mod schedules_of_layers;
 mod simulated_devices;
