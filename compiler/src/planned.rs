@@ -146,7 +146,7 @@ impl Planned {
         };
         let unlimited_s = found.unlimited_s.unwrap_or(sum_s) * (1.0 - share);
         let rival = about.map(|about| Rival { plan: found.plan.clone(), unlimited_s, about });
-        Some(Goal { below_s: self.own_s() * (1.0 - share), unlimited_s: None, rival })
+        Some(Goal { rival, ..Goal::below(self.own_s() * (1.0 - share)) })
     }
 
     /// Its own cost under the objective, seconds.

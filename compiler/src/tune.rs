@@ -22,6 +22,10 @@
 //!    little effort first; with all effort only for those that could be the first: of the best, and
 //!    of those for which little effort found no plan, or one far from its bound.
 //!
+//! A search for plans below a time looks at other plans than one for the cheapest, and none within
+//! memory finds all. So in small spaces the best so far only serves to exclude: what a bound does
+//! not is planned alone, as in an enumeration.
+//!
 //! What is no sum of steps (`overlap`, `scheduled`) has no memory in its bound, and its search
 //! starts from plans within memory, so the second and the third are one run there. With little
 //! effort it ends at a bound or a plan far above the best so far, or at a plan near the bound.

@@ -54,6 +54,10 @@ pub fn search(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result
     if rival.is_some_and(|rival| !rival.may_be_beaten(tables, request)) {
         return Err(Refusal::NotBelow(None));
     }
+    if request.is_bound_enough() && !tables.part.is_whole {
+        let lower_bound_s = parts::on_all_devices_s(tables.program, request.objective);
+        return Err(Refusal::NotBelow(Some(lower_bound_s)));
+    }
     let goal = request.goal.clone().filter(|_| tables.part.is_whole);
     let request = &Request { interrupt, goal, ..request.clone() };
     let found = if tables.part.is_whole {

@@ -1,10 +1,11 @@
 //! Branch and bound over candidates; the bounds are those that [`crate::tune`] lists.
 //!
 //! A candidate is expanded in runs of the planner ([`super::leaf`]): without a memory limit, which
-//! is fast and bounds it, and within memory, if that plan does not fit. A large space is planned
-//! with little effort, until nothing is open; then those that could be the best, with all effort
-//! ([`again`]). Each round expands the few open candidates with the least bounds, in parallel;
-//! their number does not depend on the machine.
+//! is fast and bounds it, and within memory, if that plan does not fit. In a small space the best
+//! so far only excludes candidates, by their bounds; the others are planned without it, so that no
+//! plan depends on those before it. A large space is planned with little effort, until nothing is
+//! open; then those that could be the best, with all effort ([`again`]). Each round expands the few
+//! open candidates with the least bounds, in parallel; their number does not depend on the machine.
 //!
 //! Candidates with batches of several sizes are compared by their time an element of the batch:
 //! bounds of open candidates are in this unit, *rank*, which is seconds where there is one batch.
@@ -103,7 +104,7 @@ impl<'a, 's> Search<'a, 's> {
         let timeout = request.timeout.map(|timeout| (timeout, Instant::now() + timeout));
         let few = if options.objective.is_sum() { FEW_CANDIDATES } else { FEW_SCHEDULES };
         let is_small = candidates.len() <= few || request.exhaustive;
-        let limited = if is_small { Stage::Full } else { Stage::Quick };
+        let limited = if is_small { Stage::Bound } else { Stage::Quick };
         // What a search for what is no sum starts from is within memory.
         let first = if options.objective.is_sum() { Stage::Unlimited } else { limited };
         Self {
@@ -156,8 +157,8 @@ impl<'a, 's> Search<'a, 's> {
                 break;
             }
             self.space.runs += round.len();
-            for (open, outcome) in round.into_iter().zip(outcomes) {
-                self.close(open, outcome);
+            for ((open, goal), outcome) in round.into_iter().zip(&goals).zip(outcomes) {
+                self.close(open, goal, outcome);
             }
             self.raise_bounds();
             self.progress();
@@ -227,19 +228,36 @@ impl<'a, 's> Search<'a, 's> {
         last.map_or(f64::INFINITY, |last| last.rank() * (1.0 - self.request.within.max(ROUNDING)))
     }
 
-    fn close(&mut self, open: Open, outcome: Outcome) {
+    fn close(&mut self, open: Open, goal: &Goal, outcome: Outcome) {
+        let is_own = !self.leaves.is_small || goal.below_s.is_infinite();
         match outcome {
-            Outcome::Planned(planned) => self.keep(open, planned),
+            Outcome::Planned(planned) if is_own => self.keep(open, planned),
+            Outcome::Planned(planned) => self.may_be_wanted(open, planned.lower_bound_s()),
             Outcome::TooLarge(bound_s) => {
                 let bound = self.rank(open.candidate, bound_s);
                 self.note_bound(&open, bound);
                 self.open.push(Open { bound: bound.max(open.bound), stage: self.limited, ..open });
             }
-            Outcome::Refused(Refusal::NotBelow(bound_s)) => self.not_below(open, bound_s),
+            Outcome::Refused(Refusal::NotBelow(bound_s)) if is_own => self.not_below(open, bound_s),
+            Outcome::Refused(Refusal::NotBelow(bound_s)) => self.may_be_wanted(open, bound_s),
+            Outcome::Refused(Refusal::OverMemory(_)) if !is_own => self.may_be_wanted(open, 0.0),
             // It has a plan already, made with less effort.
             Outcome::Refused(_) if self.is_found(open.candidate) => {}
             Outcome::Refused(Refusal::OverMemory(reason)) => self.refuse(open, reason),
             Outcome::Refused(Refusal::Illegal(reason)) => self.illegal(reason),
+        }
+    }
+
+    /// A candidate that was planned below a goal where all are planned with all effort. That search
+    /// is not the one without a goal, which alone says what the candidate takes; so what it found
+    /// is but a bound, and where that excludes nothing, the other follows.
+    fn may_be_wanted(&mut self, open: Open, bound_s: f64) {
+        let bound = self.rank(open.candidate, bound_s).max(open.bound);
+        self.note_bound(&open, bound);
+        if self.again.is_tried(open.candidate) {
+            self.fall_short(Open { bound, ..open });
+        } else {
+            self.open.push(Open { bound, stage: Stage::Full, ..open });
         }
     }
 

@@ -1,4 +1,5 @@
-//! One candidate, planned: without a memory limit, or within memory with little or all effort.
+//! One candidate, planned: without a memory limit, or within memory, bounded or with little or all
+//! effort.
 
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,8 @@ pub(super) enum Stage {
     Unlimited,
     /// Within memory, with little effort.
     Quick,
+    /// Within memory, as far as a bound needs it.
+    Bound,
     /// Within memory, with all effort.
     Full,
 }

@@ -103,7 +103,7 @@ pub(crate) fn search(
         root = known.root(textbook).map_err(Refusal::Infeasible)?;
     }
     let first_s = root.lower_bound_s;
-    if request.is_out_of_reach(first_s) {
+    if request.is_out_of_reach(first_s) || request.is_bound_enough() {
         return Err(Refusal::NotBelow(Some(first_s)));
     }
     match starts(first_s) {

@@ -106,6 +106,10 @@ pub struct Request {
 }
 
 /// What makes a plan wanted: the search ends when none can be any more.
+///
+/// A search for what is below a time looks at other plans than one for the cheapest, so that it may
+/// find another plan, or none where the other has one. [`Goal::is_bound_enough`] is for callers
+/// that want the plan of a search without a goal, where a bound does not exclude it.
 #[derive(Clone, Debug)]
 pub struct Goal {
     /// It takes less than these seconds of the objective.
@@ -115,6 +119,15 @@ pub struct Goal {
     pub unlimited_s: Option<f64>,
     /// Near a change of the program, it takes less than the plan of the program without it.
     pub rival: Option<Rival>,
+    /// Whether a bound is all that is asked for: no plan is made for its own sake.
+    pub is_bound_enough: bool,
+}
+
+impl Goal {
+    /// Every plan below these seconds is wanted.
+    pub fn below(below_s: f64) -> Self {
+        Self { below_s, unlimited_s: None, rival: None, is_bound_enough: false }
+    }
 }
 
 /// The share of a time that is rounding.
@@ -124,6 +137,11 @@ impl Request {
     /// The seconds that a plan has to be below.
     pub(crate) fn below_s(&self) -> f64 {
         self.goal.as_ref().map_or(f64::INFINITY, |goal| goal.below_s)
+    }
+
+    /// Whether plans are not wanted, but a bound is.
+    pub(crate) fn is_bound_enough(&self) -> bool {
+        self.goal.as_ref().is_some_and(|goal| goal.is_bound_enough)
     }
 
     /// Whether no plan of at least these seconds reaches the goal.

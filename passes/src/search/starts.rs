@@ -133,8 +133,7 @@ fn plan(
 /// busy for longer than the schedule takes.
 fn below(seconds: f64, links: &[f64]) -> Option<Arc<Goal>> {
     let below_s = seconds * (1.0 + links.iter().sum::<f64>());
-    let goal = Goal { below_s, unlimited_s: None, rival: None };
-    below_s.is_finite().then(|| Arc::new(goal))
+    below_s.is_finite().then(|| Arc::new(Goal::below(below_s)))
 }
 
 /// The sums whose plans are starts.

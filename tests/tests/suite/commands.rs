@@ -17,5 +17,6 @@ mod print_after;
 mod sweep;
 mod tune;
 mod tune_dtypes;
+mod tune_exhaustive;
 mod tune_serving;
 mod tune_space;

@@ -6,6 +6,7 @@
 //! bound is below the best, the candidate is tried again with all effort, the least bound first,
 //! and below the time of the best: mostly that ends with a plan, or with a bound that reaches the
 //! best. Where it does neither, the candidate counts as over memory, and its bound still counts.
+//! In a small space all effort was spent before, so there it has but a better bound.
 //!
 //! So is what little effort found no fast enough plan for, if the objective is a sum. Bounds of
 //! schedules exclude few, and all effort gains little there.
@@ -131,7 +132,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Opens a candidate that was put aside, with all effort.
+    /// Opens a candidate that was put aside, with all effort, or for a bound where that was spent.
     fn open_aside(&mut self, candidate: usize) {
         let is_it = |of: &mut Aside| of.open.candidate == candidate;
         for of in self.again.aside.extract_if(.., is_it) {
@@ -139,7 +140,8 @@ impl Search<'_, '_> {
             if of.reason.is_some() {
                 self.again.over_memory.insert(candidate);
             }
-            self.open.push(Open { stage: Stage::Full, ..of.open });
+            let stage = if self.leaves.is_small { Stage::Bound } else { Stage::Full };
+            self.open.push(Open { stage, ..of.open });
         }
     }
 

@@ -12,8 +12,12 @@ pub(super) const ROUND: usize = 4;
 
 impl Search<'_, '_> {
     /// What makes a plan of a candidate worth anything: it takes less than the last of the best,
-    /// and than the plan that the candidate has.
+    /// and than the plan that the candidate has. In a small space every plan is, once a bound has
+    /// not excluded the candidate: it is the one that the planner makes of the candidate alone.
     pub(super) fn goal(&self, &Open { candidate, bound, stage }: &Open) -> Goal {
+        if stage == Stage::Full && self.leaves.is_small {
+            return Goal::below(f64::INFINITY);
+        }
         let own = self.found.iter().find(|(number, _)| *number == candidate);
         let own_s = own.map_or(f64::INFINITY, |(_, strategy)| strategy.objective_s);
         // Of equally fast ones, the schedule decides: they are wanted, too.
@@ -24,9 +28,9 @@ impl Search<'_, '_> {
         let unlimited_s = (is_known && below_s.is_finite()).then(|| self.seconds(candidate, bound));
         // What was given up once is searched beyond the goal: the nearer it is, the fewer plans the
         // search looks at.
-        let is_again = self.again.is_tried(candidate);
+        let is_again = self.again.is_tried(candidate) && stage != Stage::Bound;
         let below_s = if is_again { below_s * FAR } else { below_s };
-        Goal { below_s, unlimited_s, rival: None }
+        Goal { unlimited_s, is_bound_enough: stage == Stage::Bound, ..Goal::below(below_s) }
     }
 
     /// Takes the candidates with the least bounds, and as many of those that promise a plan, so
@@ -37,14 +41,21 @@ impl Search<'_, '_> {
         let ready = (0..self.open.len()).filter(|&i| is_ready[i]);
         // In a schedule, what needs little memory gathers weights often, so it has a long one; in a
         // large space most of it has a bound above the first solution.
-        let is_small_sum = self.first == Stage::Unlimited && self.limited == Stage::Full;
+        let is_small_sum = self.first == Stage::Unlimited && self.leaves.is_small;
         let is_early = self.found.is_empty() || is_small_sum;
         let early = if is_early { self.promising(ready.clone()) } else { Vec::new() };
         let mut chosen: IndexSet<usize> = early.into_iter().collect();
         chosen.extend(ready);
         let mut chosen: Vec<usize> = chosen.into_iter().take(ROUND).collect();
         chosen.sort_unstable_by(|a, b| b.cmp(a));
-        chosen.into_iter().map(|i| self.open.remove(i)).collect()
+        let chosen: Vec<Open> = chosen.into_iter().map(|i| self.open.remove(i)).collect();
+        chosen.into_iter().map(|open| self.planned_at_once(open)).collect()
+    }
+
+    /// What would be bounded first, where every plan is wanted.
+    fn planned_at_once(&self, open: Open) -> Open {
+        let is_wanted = open.stage == Stage::Bound && self.limit().is_infinite();
+        Open { stage: if is_wanted { Stage::Full } else { open.stage }, ..open }
     }
 
     /// Those that have a low bound and need little memory. In a large space one of what is known

@@ -168,6 +168,9 @@ impl<'a, 't> Limit<'a, 't> {
         if let Some(found) = by_live_blocks {
             best.add(found);
         }
+        if self.request.is_bound_enough() {
+            return best;
+        }
         self.try_incumbent(&mut best, self.textbook.clone());
         if !parts.is_empty() && !best.is_proven() && !self.request.interrupt.is_due() {
             self.rematerializing(&mut best, &parts, retention);
@@ -182,7 +185,7 @@ impl<'a, 't> Limit<'a, 't> {
     /// limit could have a costlier plan, or none.
     pub(crate) fn feasible_or_tighter(&self, enough: f64) -> FeasiblePlan {
         let mut best = self.feasible();
-        if self.request.effort == Effort::Quick {
+        if self.request.effort == Effort::Quick || self.request.is_bound_enough() {
             return best;
         }
         let is_small = self.tables.program.ops.len() <= MOST_TIGHTENED;
