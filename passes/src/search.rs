@@ -179,14 +179,20 @@ fn within(
     // What fits costs no less than what need not.
     let limits = (capacity, least_s(tables, &found, request));
     let limit = Limit::new(tables, textbook, request, limits);
-    let FeasiblePlan { plan, lower_bound_s, .. } =
-        limit.feasible_or_tighter(memory_of(&ExpandedPlan::from(&found.plan)).peak_bytes);
+    let is_open = !request.below_s().is_finite();
+    let least_bytes = if is_open { limit.least_bytes(&found.plan) } else { capacity };
+    let enough = memory_of(&ExpandedPlan::from(&found.plan)).peak_bytes;
+    let FeasiblePlan { plan, lower_bound_s, .. } = if least_bytes > capacity {
+        FeasiblePlan { plan: None, lower_bound_s: f64::INFINITY, below_s: f64::INFINITY }
+    } else {
+        limit.feasible_or_tighter(enough)
+    };
     let Some((plan, seconds)) = plan else {
-        if request.below_s().is_finite() {
+        if !is_open {
             return Err(Refusal::NotBelow(Some(lower_bound_s.min(request.below_s()))));
         }
         let smallest = match request.effort {
-            Effort::Normal | Effort::High => limit.smallest(&found.plan),
+            Effort::Normal | Effort::High => limit.smallest(&found.plan, least_bytes),
             Effort::Quick => found.plan,
         };
         let peak = memory_of(&ExpandedPlan::from(&smallest)).peak_bytes;

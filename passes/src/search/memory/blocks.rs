@@ -9,9 +9,11 @@
 use index_vec::IndexVec;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
-use shardwise_ir::program::{Op, OpKind};
+use shardwise_ir::program::{Op, OpKind, Program};
+use shardwise_ir::sharding::Sharding;
 
 use crate::cost::held::is_resident;
+use crate::layouts::local_shape;
 use crate::reshard::sharding_space::BlockLimit;
 use crate::reshard::tables::Tables;
 use crate::search::memory::demand::{fixed_bytes, is_recomputed, smallest_bytes};
@@ -19,16 +21,46 @@ use crate::search::memory::demand::{fixed_bytes, is_recomputed, smallest_bytes};
 /// For each value, what its reshards may take within `capacity` bytes.
 pub(crate) fn limits(tables: &Tables<'_>, capacity: f64) -> IndexVec<ValueId, BlockLimit> {
     let program = tables.program;
-    let left = capacity - fixed_bytes(program);
-    let beside = least_beside(tables);
+    let demand = ReshardDemand::new(tables);
     let limit = |value: ValueId| {
-        let most = left - beside[value.index()];
+        let most = capacity - demand.beside[value.index()];
         // An update takes the place of what is resident; so may the block before.
         let result = if program.is_update(value) { f64::INFINITY } else { most };
-        let both = if takes_bytes(program, value) { most } else { f64::INFINITY };
+        let both = if demand.takes_both[value.index()] { most } else { f64::INFINITY };
         BlockLimit { result, both }
     };
     program.values.indices().map(limit).collect()
+}
+
+/// What reshards take at least.
+pub(crate) struct ReshardDemand {
+    /// For each value, what is in memory beside it.
+    beside: Vec<f64>,
+    /// Whether its operand takes memory beside its result.
+    takes_both: Vec<bool>,
+}
+
+impl ReshardDemand {
+    pub(crate) fn new(tables: &Tables<'_>) -> Self {
+        let program = tables.program;
+        let fixed = fixed_bytes(program);
+        let beside = least_beside(tables).into_iter().map(|bytes| bytes + fixed).collect();
+        let takes_both =
+            program.values.indices().map(|value| takes_bytes(program, value)).collect();
+        Self { beside, takes_both }
+    }
+
+    /// What a step takes that reshards a value, which no statement updates.
+    pub(crate) fn bytes(
+        &self,
+        program: &Program,
+        value: ValueId,
+        (from, to): (&Sharding, &Sharding),
+    ) -> f64 {
+        let bytes = |sharding| local_shape::local_bytes(program, value, sharding);
+        let operand = if self.takes_both[value.index()] { bytes(from) } else { 0.0 };
+        self.beside[value.index()] + operand + bytes(to)
+    }
 }
 
 /// For each value, the least bytes of all others while it may be resharded. In blocks, whose values

@@ -1,6 +1,8 @@
 //! The search under a memory limit.
 //!
-//! Small programs are mostly closed by a search over what is in memory
+//! Small programs are mostly closed by two searches over what is in memory: one for the smallest
+//! peak of any plan, which refuses what cannot fit and says what is needed
+//! ([`crate::search::memory::live_blocks::smallest_peak`]), and one for the cheapest plan that fits
 //! ([`crate::search::memory::live_blocks`]). Others have three searches that differ in the values
 //! they keep, and the cheapest plan of these that fits.
 //!
@@ -38,7 +40,8 @@ use crate::reshard::tables::Tables;
 use crate::search::memory::blocks;
 use crate::search::memory::feasible::{self, FeasiblePlan};
 use crate::search::memory::fill::Filling;
-use crate::search::memory::live_blocks;
+use crate::search::memory::live_blocks::smallest_peak::{self, Between};
+use crate::search::memory::live_blocks::{self, Wanted};
 use crate::search::memory::measures::Measures;
 use crate::search::memory::rematerialize::{CutRequest, Retention, retain_across};
 use crate::search::outcome::{Effort, Request};
@@ -159,7 +162,7 @@ impl<'a, 't> Limit<'a, 't> {
         if self.request.is_out_of_reach(known_s) {
             return FeasiblePlan { plan: None, lower_bound_s: known_s.min(below_s), below_s };
         }
-        let by_live_blocks = match self.by_live_blocks() {
+        let by_live_blocks = match self.by_live_blocks(Wanted::Cheapest) {
             Some(found) if found.is_proven() => return found,
             found => found,
         };
@@ -174,6 +177,9 @@ impl<'a, 't> Limit<'a, 't> {
         self.try_incumbent(&mut best, self.textbook.clone());
         if !parts.is_empty() && !best.is_proven() && !self.request.interrupt.is_due() {
             self.rematerializing(&mut best, &parts, retention);
+        }
+        if let Some((smallest, _)) = self.measures.smallest() {
+            self.try_incumbent(&mut best, smallest);
         }
         best.lower_bound_s = best.lower_bound_s.min(best.seconds());
         best
@@ -210,7 +216,7 @@ impl<'a, 't> Limit<'a, 't> {
     }
 
     /// The search over what is live, which closes small programs.
-    fn by_live_blocks(&self) -> Option<FeasiblePlan> {
+    fn by_live_blocks(&self, wanted: Wanted) -> Option<FeasiblePlan> {
         if !self.request.objective.is_sum() || self.request.effort == Effort::Quick {
             return None;
         }
@@ -218,7 +224,7 @@ impl<'a, 't> Limit<'a, 't> {
         let limits = (self.capacity, self.request.below_s());
         let work = if self.is_quick { FOR_QUICK } else { 1.0 };
         let interrupt = self.request.interrupt.with_work(work);
-        live_blocks::search(&problem, limits, &self.measures, &interrupt)
+        live_blocks::search(&problem, wanted, limits, &self.measures, &interrupt)
     }
 
     /// The bound of what is kept, where plans have to be below some time: it mostly says early that
@@ -333,8 +339,16 @@ impl<'a, 't> Limit<'a, 't> {
     }
 
     fn problem(&self, rematerialized: &IndexSet<ValueId>) -> Problem<'_> {
+        self.problem_of(&self.within, rematerialized)
+    }
+
+    fn problem_of<'p>(
+        &self,
+        tables: &'p Tables<'a>,
+        rematerialized: &IndexSet<ValueId>,
+    ) -> Problem<'p> {
         Problem::rematerializing(
-            &self.within,
+            tables,
             self.request.objective.compute(),
             Rematerialized { values: Some(rematerialized), before: None },
         )
@@ -350,11 +364,27 @@ impl<'a, 't> Limit<'a, 't> {
         fits
     }
 
-    /// The plan with the smallest peak found, where the capacity is too small and `enough` is the
-    /// plan without a limit.
-    pub(crate) fn smallest(&self, enough: &Plan) -> Plan {
+    /// The bytes that every plan takes at least, as far as that is more than the capacity and a
+    /// search over what is live says it; `enough` is the plan without a limit.
+    pub(crate) fn least_bytes(&self, enough: &Plan) -> f64 {
+        let from_bytes = self.capacity;
+        let enough_bytes = self.measures.peak_bytes(enough);
+        let below_bytes = self.measures.peak_bytes(self.textbook).min(enough_bytes);
+        if self.request.effort == Effort::Quick || from_bytes >= below_bytes {
+            return from_bytes;
+        }
+        let below = &self.tables.limited(&blocks::limits(self.tables, below_bytes));
+        let between = Between { from_bytes, below_bytes };
+        let problem = self.problem_of(below, &IndexSet::default());
+        let interrupt = &self.request.interrupt;
+        smallest_peak::least_bytes(&problem, between, &self.measures, interrupt)
+            .unwrap_or(from_bytes)
+    }
+
+    /// The plan with the smallest peak found, where every plan takes `too_little` bytes at least
+    /// and `enough` is the plan without a limit.
+    pub(crate) fn smallest(&self, enough: &Plan, mut too_little: f64) -> Plan {
         self.measures.peak_bytes(self.textbook);
-        let mut too_little = self.capacity;
         let mut best = (enough.clone(), self.measures.peak_bytes(enough));
         let rematerialized = drop_candidates(self.tables.program).into_iter().collect();
         for _ in 0..HALVINGS {
@@ -365,7 +395,7 @@ impl<'a, 't> Limit<'a, 't> {
             }
             let middle = f64::midpoint(too_little, best.1);
             let limit = self.at(middle);
-            let has_plan = match limit.by_live_blocks() {
+            let has_plan = match limit.by_live_blocks(Wanted::Any) {
                 Some(found) if found.plan.is_some() || found.is_proven() => found.plan.is_some(),
                 _ => limit.limited(&rematerialized, BISECTED_SOLUTIONS).plan.is_some(),
             };

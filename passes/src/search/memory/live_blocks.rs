@@ -32,6 +32,8 @@ mod bound;
 mod conflicts;
 mod order;
 mod path;
+mod peak_bound;
+pub(crate) mod smallest_peak;
 mod statements;
 
 use std::cmp::Ordering;
@@ -65,10 +67,20 @@ const MOST_DIFFERENT: usize = 20;
 /// States between two looks at the clock.
 const UNTIL_CLOCK: usize = 64;
 
+/// Which plan is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// The cheapest, with proof.
+    Cheapest,
+    /// Any that fits.
+    Any,
+}
+
 /// Searches for the cheapest plan whose peak is at most `capacity` bytes and that takes less than
 /// `below_s` seconds; `None` if the program has something that no path says.
 pub(crate) fn search(
     problem: &Problem<'_>,
+    wanted: Wanted,
     (capacity, below_s): (f64, f64),
     measures: &Measures<'_, '_>,
     interrupt: &Interrupt,
@@ -81,6 +93,7 @@ pub(crate) fn search(
         open: (0..=problem.variables.len()).map(|_| BinaryHeap::new()).collect(),
         reached: IndexMap::default(),
         best: FeasiblePlan { plan: None, lower_bound_s: f64::INFINITY, below_s },
+        wanted,
         edges: 0,
         followed: 0,
         different: 0,
@@ -145,6 +158,7 @@ struct Search<'s, 'p, 'a> {
     statements: Statements<'p, 'a>,
     bound: Bound,
     measures: &'s Measures<'a, 's>,
+    wanted: Wanted,
     /// How many states may be reached, and how many edges made.
     most_states: usize,
     most_edges: usize,
@@ -190,7 +204,8 @@ impl Search<'_, '_, '_> {
     }
 
     fn is_over(&self, interrupt: &Interrupt) -> bool {
-        self.reached.len() > self.most_states
+        self.wanted == Wanted::Any && self.best.plan.is_some()
+            || self.reached.len() > self.most_states
             || self.edges > self.most_edges
             || self.different > MOST_DIFFERENT
             || self.followed.is_multiple_of(UNTIL_CLOCK) && interrupt.is_due()

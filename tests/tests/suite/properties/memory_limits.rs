@@ -139,6 +139,26 @@ fn reshards_run_early_or_late_as_the_limit_needs() {
     }
 }
 
+/// The smallest plan moves `A0` before all else, so that its two blocks alone are the peak; halving
+/// the limits between those of other plans once ended at a larger one.
+#[test]
+fn a_refusal_names_the_smallest_peak_of_all() {
+    let source = "hardware h100\nmesh X=2, Y=4, Z=2\n\
+        dim I=48, J=96, K=480, L=480, X=480, M=48, N=I*J, U=8, V=4\n\
+        input A0[K_X, L, I]\nstate A1: f32[K, I_ZYX, J]\ninput Q: int32[L]\n\
+        T0 = route_{K,I->V}(A1, 2)\nT1 = maximum(T0, A1)\nT2[K_?, L, I_Z] = roll_K(A0, -1)\n\
+        output T2[K_Y, L_XZ, I]\n";
+    let as_written = |memory: f64| {
+        let (parts, grouping) = (AxisParts::AsWritten, Grouping::AsWritten);
+        let options = Options { memory: Some(memory), parts, grouping, ..Options::default() };
+        shardwise::plan("program", source, &options)
+    };
+    let refusal = as_written(10.2e6).expect_err("the output takes more").to_string();
+    assert!(refusal.contains("the smallest plan found needs 13 MB"), "{refusal}");
+    let planned = as_written(13e6).expect("it fits");
+    assert!(as_written(planned.report.memory.peak_bytes - 1.0).is_err(), "{planned}");
+}
+
 #[test]
 fn ladders_of_random_programs() {
     for (i, numbers) in draws().enumerate().take(10) {

@@ -108,3 +108,20 @@ pub(super) fn mark_read(blocks: &mut Blocks, read: &[Block]) {
         }
     }
 }
+
+/// All combinations of live blocks of some definitions, for a statement that reads them.
+pub(super) fn each_reading(
+    live: &LiveBlocks,
+    definitions: &[usize],
+    read: &mut SmallVec<[Block; 3]>,
+    found: &mut dyn FnMut(&[Block]),
+) {
+    let Some((&definition, others)) = definitions.split_first() else { return found(read) };
+    for &block in &live.blocks {
+        if block.definition() == definition && block.is_readable() {
+            read.push(block);
+            each_reading(live, others, read, found);
+            read.pop();
+        }
+    }
+}

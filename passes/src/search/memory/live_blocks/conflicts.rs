@@ -22,12 +22,11 @@ impl Conflicts {
         let held = statements.sum(&live.blocks);
         let can_drop = live.blocks.iter().filter(|block| block.form != Form::Resident);
         let less = can_drop.map(|&block| statements.bytes(block)).sum();
-        let free = statements.free_bytes() - (held - less);
         let definitions = live.blocks.chunk_by(|a, b| a.definition == b.definition);
         let more = definitions.map(|blocks| {
             let definition = blocks[0].definition();
             let left = statements.uses_from(definition, live.next);
-            left as f64 * statements.most_bytes(definition, free)
+            left as f64 * statements.most_bytes(definition, held - less)
         });
         let more = more.sum();
         Self { held, more, less, loads: Vec::new() }
@@ -44,6 +43,6 @@ impl Conflicts {
     /// Whether a reshard that makes a block may conflict with one of the steps.
     pub(super) fn may_include(&self, statements: &Statements<'_, '_>, made: Block) -> bool {
         let more = statements.bytes(made) + self.more;
-        self.loads.iter().any(|load| !statements.fits(load + more))
+        self.loads.iter().any(|load| load + more > statements.free_bytes())
     }
 }

@@ -12,7 +12,7 @@ use crate::layouts::local_shape;
 use crate::problem::{Choice, Decision, Definition, Demand, Problem, Root, Variable};
 use crate::reshard::sharding_space::State;
 use crate::search::memory::live_blocks::block::{
-    Action, Block, Blocks, Edge, Form, LiveBlocks, mark_read,
+    Action, Block, Blocks, Edge, Form, LiveBlocks, each_reading, mark_read,
 };
 use crate::search::memory::live_blocks::conflicts::Conflicts;
 use crate::training::frameworks::Frameworks;
@@ -44,6 +44,8 @@ pub(super) struct Statements<'p, 'a> {
     by_operands: Vec<FxHashMap<SmallVec<[u32; 3]>, Vec<usize>>>,
     /// Whether edges were left out since that was last asked for.
     left_out: Cell<bool>,
+    /// The least capacity with which more would have fitted since that was last asked for.
+    next_capacity: Cell<f64>,
 }
 
 /// Of one definition.
@@ -92,6 +94,7 @@ impl<'p, 'a> Statements<'p, 'a> {
             definitions,
             by_operands,
             left_out: Cell::new(false),
+            next_capacity: Cell::new(f64::INFINITY),
         })
     }
 
@@ -110,10 +113,14 @@ impl<'p, 'a> Statements<'p, 'a> {
         self.uses(definition).iter().filter(|at| **at == statement).count()
     }
 
-    /// The bytes of the largest block of a definition that fits into so many.
-    pub(super) fn most_bytes(&self, definition: usize, free: f64) -> f64 {
+    /// The bytes of the largest block of a definition that fits beside so many.
+    pub(super) fn most_bytes(&self, definition: usize, beside: f64) -> f64 {
         let sizes = &self.definitions[definition].sizes;
+        let free = self.free_bytes() - beside;
         let fitting = sizes.partition_point(|&bytes| bytes <= free);
+        if let Some(next) = sizes.get(fitting) {
+            self.note_more(beside + next);
+        }
         fitting.checked_sub(1).map_or(0.0, |last| sizes[last])
     }
 
@@ -148,6 +155,24 @@ impl<'p, 'a> Statements<'p, 'a> {
         }
     }
 
+    /// The least bytes of the declarations that stay on the device in a sharding that is open.
+    pub(super) fn least_resident(&self) -> f64 {
+        let definitions = self.problem.definitions.iter().zip(&self.definitions);
+        let is_open = |definition: &Definition| matches!(definition.root, Root::Produced(_));
+        let open = definitions.filter(|(definition, uses)| uses.is_resident && is_open(definition));
+        open.map(|(_, uses)| uses.sizes[0]).sum()
+    }
+
+    /// What those that are declared take beyond that.
+    pub(super) fn resident_excess(&self, live: &LiveBlocks) -> f64 {
+        let resident = live.blocks.iter().filter(|block| block.form == Form::Resident);
+        let excess = |&block: &Block| {
+            let bytes = self.bytes(block);
+            if bytes > 0.0 { bytes - self.definitions[block.definition()].sizes[0] } else { 0.0 }
+        };
+        resident.map(excess).sum()
+    }
+
     /// Whether nothing is left to do.
     pub(super) fn is_end(&self, live: &LiveBlocks) -> bool {
         let is_served = |(number, states): (usize, &[State])| {
@@ -178,6 +203,16 @@ impl<'p, 'a> Statements<'p, 'a> {
     /// Whether edges were left out since this was last asked.
     pub(super) fn has_left_out(&self) -> bool {
         self.left_out.take()
+    }
+
+    /// The least capacity with which more would have fitted since this was last asked.
+    pub(super) fn next_capacity(&self) -> f64 {
+        self.next_capacity.replace(f64::INFINITY)
+    }
+
+    /// Notes that so many bytes do not fit.
+    fn note_more(&self, bytes: f64) {
+        self.next_capacity.set(self.next_capacity.get().min(bytes + self.fixed_bytes));
     }
 
     /// All edges from a set of live blocks: the next statement, reshards of what it reads, and
@@ -224,7 +259,11 @@ impl<'p, 'a> Statements<'p, 'a> {
 
     /// Whether so many bytes fit beside what stays on the device.
     pub(super) fn fits(&self, bytes: f64) -> bool {
-        bytes <= self.free_bytes()
+        let fits = bytes <= self.free_bytes();
+        if !fits {
+            self.note_more(bytes);
+        }
+        fits
     }
 
     /// Runs the next statement in all layouts that read what is live.
@@ -401,23 +440,6 @@ impl<'p, 'a> Statements<'p, 'a> {
         blocks.retain(|block| !is_over(block));
         blocks.sort_unstable();
         Some(LiveBlocks { next, blocks })
-    }
-}
-
-/// All combinations of live blocks of some definitions, for a statement that reads them.
-fn each_reading(
-    live: &LiveBlocks,
-    definitions: &[usize],
-    read: &mut SmallVec<[Block; 3]>,
-    found: &mut dyn FnMut(&[Block]),
-) {
-    let Some((&definition, others)) = definitions.split_first() else { return found(read) };
-    for &block in &live.blocks {
-        if block.definition() == definition && block.is_readable() {
-            read.push(block);
-            each_reading(live, others, read, found);
-            read.pop();
-        }
     }
 }
 
