@@ -1,10 +1,10 @@
 //! The smallest peak of any plan, with proof: what a refusal says is needed.
 //!
 //! The same states and steps as for the cheapest plan ([`crate::search::memory::live_blocks`]),
-//! with another cost: that of a path is the most memory that any of its steps takes, and time is
-//! free. So no state is reached at different costs, and blocks that were made for nothing may be
-//! dropped: a state whose blocks another one has as well, before the same statement, leads nowhere
-//! else and is not followed.
+//! with another cost: that of a path is the most memory that any of its steps takes, and time does
+//! not count. So no state is reached at different costs, and where another state before the same
+//! statement has all of its blocks and may drop its others, it leads nowhere else and is not
+//! followed.
 //!
 //! One search does for all capacities. It starts at the least of interest, follows all that fits
 //! there, the last statements first, and notes for each state the least capacity with which more
@@ -29,6 +29,7 @@ use std::collections::BinaryHeap;
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::plan::Plan;
+use shardwise_ir::program::OpKind;
 
 use crate::problem::Problem;
 use crate::search::memory::live_blocks::block::{Action, Block, Edge, Form, LiveBlocks};
@@ -70,6 +71,10 @@ pub(crate) fn least_bytes(
     measures: &Measures<'_, '_>,
     interrupt: &Interrupt,
 ) -> Option<f64> {
+    // The result of an update may take the place of its operand.
+    if problem.program.ops.iter().any(|op| matches!(op.kind, OpKind::Update { .. })) {
+        return None;
+    }
     let statements = Statements::new(problem, between.from_bytes)?;
     let of_each = problem.variables.len() + 1;
     let mut search = Search {
