@@ -94,7 +94,9 @@ impl MemoryDemand {
     pub(crate) fn in_any_order(problem: &Problem<'_>) -> Self {
         let frameworks = Frameworks::of(problem.program);
         let mut lives = lives(problem, &frameworks);
-        lives.iter_mut().for_each(|life| life.initial = life.smallest);
+        for life in &mut lives {
+            life.initial = life.smallest;
+        }
         Self::of_lives(problem, &frameworks, &lives)
     }
 

@@ -146,9 +146,9 @@ fn needed_bytes(refusal: &str) -> f64 {
     let mut words = needed.split([' ', ',', '\n']);
     let number: f64 = words.next().and_then(|word| word.parse().ok()).expect("a number of bytes");
     let unit = words.next().expect("a unit");
-    let units = ["B", "kB", "MB", "GB", "TB"];
-    let power = units.iter().position(|known| *known == unit).expect("a unit of bytes");
-    number * 1e3_f64.powi(power as i32)
+    let units = [("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
+    let (_, bytes) = units.iter().find(|(known, _)| *known == unit).expect("a unit of bytes");
+    number * bytes
 }
 
 /// Plans of random programs, as written and on whole axes, within parts of the memory that the

@@ -104,7 +104,9 @@ impl OfDefinition {
             let resharded = least_peaks(steps, &as_is);
             let through_declared = definition.declared.as_ref().map(|declared| {
                 let mut from_declared = vec![f64::INFINITY; steps.len()];
-                declared.iter().for_each(|&state| from_declared[state] = resharded[state]);
+                for &state in declared {
+                    from_declared[state] = resharded[state];
+                }
                 least_peaks(steps, &from_declared)
             });
             let through_declared = through_declared.unwrap_or_else(|| resharded.clone());
