@@ -36,7 +36,7 @@ use crate::layouts::local_shape;
 use crate::problem::{Choice, Decision, Problem, Variable};
 use crate::reshard::tables::Tables;
 use crate::search::memory::demand::kept::kept_by_choice;
-use crate::search::memory::demand::lives::{Life, copies, live_through, lives};
+use crate::search::memory::demand::lives::{copies, live_through, lives};
 use crate::solver::model::{Capacity, Demand};
 use crate::training::frameworks::Frameworks;
 
@@ -83,35 +83,21 @@ impl LiveAcross {
 }
 
 impl MemoryDemand {
-    /// The demand of every choice of a problem, where no value is resharded before its first use.
+    /// The demand of every choice of a problem.
     pub(crate) fn new(problem: &Problem<'_>) -> Self {
         let frameworks = Frameworks::of(problem.program);
         let lives = lives(problem, &frameworks);
-        Self::of_lives(problem, &frameworks, &lives)
-    }
-
-    /// The same where any value may be, at any time.
-    pub(crate) fn in_any_order(problem: &Problem<'_>) -> Self {
-        let frameworks = Frameworks::of(problem.program);
-        let mut lives = lives(problem, &frameworks);
-        for life in &mut lives {
-            life.initial = life.smallest;
-        }
-        Self::of_lives(problem, &frameworks, &lives)
-    }
-
-    fn of_lives(problem: &Problem<'_>, frameworks: &Frameworks, lives: &[Life]) -> Self {
         let own = |variable: &Variable| {
             let choices = variable.choices.iter();
-            choices.map(|choice| own(problem, frameworks, variable, choice)).collect()
+            choices.map(|choice| own(problem, &frameworks, variable, choice)).collect()
         };
         let own: Vec<Arc<[f64]>> = problem.variables.iter().map(own).collect();
         let live_across = (0..problem.variables.len())
             .filter_map(|v| live_across(problem, v, &own[v]))
-            .chain(kept_by_choice(problem, lives))
+            .chain(kept_by_choice(problem, &lives))
             .collect();
         let fixed = fixed_bytes(problem.program);
-        let live_through = live_through(problem.program, lives);
+        let live_through = live_through(problem.program, &lives);
         let base = |variable: &Variable| {
             variable.decides.operation().map_or(0.0, |op| fixed + live_through[op.index()])
         };

@@ -29,7 +29,7 @@ pub(super) struct Life {
     pub(super) grown: usize,
     /// Whether another block reads it, so that it is kept for every layer.
     pub(super) is_saved: bool,
-    /// Its bytes until its first use, where its sharding is declared, and at least after that.
+    /// Its bytes until its first use, where it stays as declared, and at least after that.
     pub(super) initial: f64,
     pub(super) smallest: f64,
 }
@@ -117,8 +117,9 @@ fn life(
             (false, _) => 1.0,
         };
     let smallest = smallest_bytes(problem.tables, id);
-    let declared =
-        value.declared_sharding.as_ref().and_then(Pin::exact).filter(|_| value.role.is_some());
+    // Without blocks, a plan may reshard it before its first use.
+    let is_as_declared = value.role.is_some() && !program.repeats.is_empty();
+    let declared = value.declared_sharding.as_ref().and_then(Pin::exact).filter(|_| is_as_declared);
     let initial =
         declared.map_or(smallest, |declared| local_shape::local_bytes(program, id, &declared));
     let layers = program.repeats.outwards(value.repeat).last().filter(|_| frameworks.keep(id));

@@ -47,7 +47,7 @@ impl PeakBound {
     /// `resident` bytes are on the device all the time, beside those whose sharding is written.
     pub(super) fn new(problem: &Problem<'_>, resident: f64) -> Self {
         let reshards = ReshardDemand::new(problem.tables);
-        let demand = MemoryDemand::in_any_order(problem);
+        let demand = MemoryDemand::new(problem);
         let of_variable = |number: usize| -> Vec<f64> {
             let choices = 0..problem.variables[number].choices.len();
             choices.map(|choice| demand.least(number, choice)).collect()
