@@ -221,7 +221,7 @@ pub(crate) fn longest(chained: &impl Chained, cycles: &Cycles, times: &mut Times
 
 /// Whether the layers of a block are on stages: it has layers of a pipeline, and no block of it
 /// inside.
-pub(crate) fn is_staged(program: &Program, block: RepeatId) -> bool {
+fn is_staged(program: &Program, block: RepeatId) -> bool {
     let has_pipeline =
         |block: RepeatId| program.repeats[program.repeats.forward_block(block)].pipeline.is_some();
     let is_around = |inner: RepeatId| {
@@ -277,7 +277,9 @@ impl<C: Chained> Pass<'_, C> {
             let is_inside =
                 |&other: &usize| program.repeats.is_inside(self.chained.block(other), inner);
             let end = (next..statements.end).take_while(is_inside).last().map_or(next, |it| it + 1);
-            if self.of.is_some() || program.pipeline(Some(inner)).is_none() {
+            let enters_stages =
+                program.pipeline(self.of).is_none() && program.pipeline(Some(inner)).is_some();
+            if !enters_stages {
                 self.layers(inner, next..end, times);
             }
             next = end;
