@@ -43,7 +43,6 @@ mod site;
 mod term;
 mod write;
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use shardwise_ir::program::Program;
@@ -51,6 +50,8 @@ use shardwise_ir::program::Program;
 use estimate::seconds;
 pub use site::Site;
 use term::Term;
+
+use crate::solver::finite::Finite;
 
 /// The most terms that are considered for a site.
 const MOST_TERMS: usize = 200;
@@ -119,28 +120,10 @@ pub fn apply(mut program: Program, regroupings: &[Regrouping]) -> Program {
     program
 }
 
-/// A term with its estimate, in order of the estimate.
-#[derive(Clone, Debug, PartialEq)]
-struct Estimated(f64, Term);
-
-impl Eq for Estimated {}
-
-impl Ord for Estimated {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0).then_with(|| self.1.cmp(&other.1))
-    }
-}
-
-impl PartialOrd for Estimated {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
 /// The terms that laws lead to, the best first: the neighbours of the best one that is left are
 /// considered next.
 fn reachable(program: &Program, site: &Site) -> Vec<(f64, Term)> {
-    let estimated = |term: Term| Estimated(seconds(program, site, &term), term);
+    let estimated = |term: Term| (Finite(seconds(program, site, &term)), term);
     let mut found = BTreeSet::from([site.term.clone()]);
     let mut left = BTreeSet::from([estimated(site.term.clone())]);
     let mut all = BTreeSet::new();
@@ -152,5 +135,5 @@ fn reachable(program: &Program, site: &Site) -> Vec<(f64, Term)> {
         }
         all.insert(next);
     }
-    all.into_iter().map(|Estimated(s, term)| (s, term)).collect()
+    all.into_iter().map(|(Finite(s), term)| (s, term)).collect()
 }

@@ -76,6 +76,7 @@ pub(crate) mod dual;
 mod edge_shares;
 pub(crate) mod eliminate;
 mod factor;
+pub(crate) mod finite;
 pub(crate) mod graph;
 pub(crate) mod interrupt;
 pub(crate) mod lagrangian;

@@ -41,6 +41,7 @@ use crate::cost::collective_matmul::{self, Chunked};
 use crate::cost::pipeline_stages::{self, Staged};
 use crate::cost::report::StepCost;
 use crate::layouts::composite::ExpandedPlan;
+use crate::solver::finite::Finite;
 
 /// The schedule of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -236,24 +237,6 @@ fn links(cost: &StepCost, axes: usize) -> Vec<usize> {
     of_axes.chain(cost.uses_host.then_some(axes)).collect()
 }
 
-/// A finite time with a total order.
-#[derive(Clone, Copy, PartialEq)]
-struct Time(f64);
-
-impl Eq for Time {}
-
-impl Ord for Time {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
-impl PartialOrd for Time {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
 /// What ends at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
@@ -284,7 +267,7 @@ struct ScheduleSimulation<'a> {
     last_local: Option<usize>,
     /// For each step, the one that it runs beside.
     chunked: Vec<Option<Chunked>>,
-    running: BinaryHeap<Reverse<(Time, Event)>>,
+    running: BinaryHeap<Reverse<(Finite, Event)>>,
     start_s: Vec<f64>,
     end_s: Vec<f64>,
     /// For each step, the steps whose end it waited for, and how much before it.
@@ -326,10 +309,10 @@ impl<'a> ScheduleSimulation<'a> {
 
     fn all(&mut self) {
         self.start_what_can(0.0);
-        while let Some(Reverse((Time(now), event))) = self.running.pop() {
+        while let Some(Reverse((Finite(now), event))) = self.running.pop() {
             self.happen(event);
             // Steps that end at the same time release their resources together.
-            while let Some(&Reverse((Time(then), other))) = self.running.peek() {
+            while let Some(&Reverse((Finite(then), other))) = self.running.peek() {
                 if then > now {
                     break;
                 }
@@ -417,12 +400,12 @@ impl<'a> ScheduleSimulation<'a> {
         self.waits[step] = before;
         let end_s = now + self.costs[step].seconds;
         (self.start_s[step], self.end_s[step]) = (now, end_s);
-        self.running.push(Reverse((Time(end_s), Event::End(step))));
+        self.running.push(Reverse((Finite(end_s), Event::End(step))));
         for (reader, _) in dataflow.readers(step) {
             let lead_s = self.lead_s(step, reader);
             if lead_s > 0.0 {
                 let release_s = (end_s - lead_s).max(now);
-                self.running.push(Reverse((Time(release_s), Event::Release(reader))));
+                self.running.push(Reverse((Finite(release_s), Event::Release(reader))));
             }
         }
     }

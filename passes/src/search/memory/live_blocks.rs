@@ -36,7 +36,7 @@ mod peak_bound;
 pub(crate) mod smallest_peak;
 mod statements;
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use indexmap::IndexMap;
@@ -50,6 +50,7 @@ use crate::search::memory::live_blocks::bound::Bound;
 use crate::search::memory::live_blocks::statements::Statements;
 use crate::search::memory::measures::Measures;
 use crate::solver::branch_and_bound::can_prune;
+use crate::solver::finite::Finite;
 use crate::solver::interrupt::Interrupt;
 
 /// States that are kept, for a search that may do all of its work.
@@ -116,43 +117,18 @@ struct Reached {
     from: Option<(usize, Action)>,
 }
 
-/// A state of which the edges have not been followed yet.
+/// A state of which the edges have not been followed yet; the queue has the least first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Open {
     /// The bound of the plans through it, in seconds.
-    bound_s: f64,
+    bound_s: Finite,
     /// The steps so far.
     steps: usize,
     /// Its number.
     state: usize,
     /// What it cost when it was opened.
-    seconds: f64,
+    seconds: Finite,
 }
-
-impl Open {
-    fn key(&self) -> (usize, usize) {
-        (self.steps, self.state)
-    }
-}
-
-impl Ord for Open {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.bound_s.total_cmp(&self.bound_s).then(other.key().cmp(&self.key()))
-    }
-}
-
-impl PartialOrd for Open {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Open {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Open {}
 
 struct Search<'s, 'p, 'a> {
     statements: Statements<'p, 'a>,
@@ -170,7 +146,7 @@ struct Search<'s, 'p, 'a> {
     different: usize,
     reached: IndexMap<LiveBlocks, Reached, FxBuildHasher>,
     /// For each statement, the open states before it.
-    open: Vec<BinaryHeap<Open>>,
+    open: Vec<BinaryHeap<Reverse<Open>>>,
     best: FeasiblePlan,
 }
 
@@ -192,15 +168,16 @@ impl Search<'_, '_, '_> {
             self.follow_next(statement);
         }
         let open = self.open.iter().filter_map(BinaryHeap::peek);
-        let least_s = open.map(|open| open.bound_s).fold(f64::INFINITY, f64::min);
+        let least_s = open.map(|Reverse(open)| open.bound_s.0).fold(f64::INFINITY, f64::min);
         self.keep_bound(least_s.min(self.best.seconds()));
     }
 
     /// The statement of the open state with the least bound, of equals the last.
     fn least_open(&self) -> Option<usize> {
         let open = self.open.iter().enumerate();
-        let open = open.filter_map(|(statement, open)| Some((statement, open.peek()?.bound_s)));
-        open.min_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(statement, _)| statement)
+        let open = open.filter_map(|(statement, open)| Some((statement, open.peek()?.0.bound_s)));
+        open.min_by_key(|&(statement, bound_s)| (bound_s, Reverse(statement)))
+            .map(|(statement, _)| statement)
     }
 
     fn is_over(&self, interrupt: &Interrupt) -> bool {
@@ -214,13 +191,13 @@ impl Search<'_, '_, '_> {
     /// Follows the edges of the open state with the least bound before a statement; returns whether
     /// there is one from which a cheaper plan may lead.
     fn follow_next(&mut self, statement: usize) -> bool {
-        while let Some(next) = self.open[statement].pop() {
-            if can_prune(next.bound_s, self.best.seconds()) {
+        while let Some(Reverse(next)) = self.open[statement].pop() {
+            if can_prune(next.bound_s.0, self.best.seconds()) {
                 self.open[statement].clear();
                 return false;
             }
             let known = &self.reached[next.state];
-            if (next.seconds, next.steps) > (known.seconds, known.steps) {
+            if (next.seconds.0, next.steps) > (known.seconds, known.steps) {
                 continue;
             }
             self.followed += 1;
@@ -257,7 +234,8 @@ impl Search<'_, '_, '_> {
         let (seconds, steps) = order(&by);
         let statement = live.next;
         let (state, _) = self.reached.insert_full(live, by);
-        self.open[statement].push(Open { bound_s, steps, state, seconds });
+        let (bound_s, seconds) = (Finite(bound_s), Finite(seconds));
+        self.open[statement].push(Reverse(Open { bound_s, steps, state, seconds }));
     }
 
     /// Follows all edges of a state.
@@ -267,7 +245,7 @@ impl Search<'_, '_, '_> {
         let mut edges = Vec::new();
         self.statements.edges(&live, &self.waiting(&reshards, &live), &mut edges);
         if self.statements.has_left_out() {
-            self.keep_bound(of.bound_s);
+            self.keep_bound(of.bound_s.0);
         }
         self.edges += edges.len();
         for edge in edges {
@@ -278,7 +256,7 @@ impl Search<'_, '_, '_> {
             }
             let Edge { action, seconds, load, next, .. } = edge;
             let (steps, from) = (of.steps + 1, Some((of.state, action)));
-            self.reach(next, Reached { seconds: of.seconds + seconds, steps, load, from });
+            self.reach(next, Reached { seconds: of.seconds.0 + seconds, steps, load, from });
         }
     }
 
@@ -291,9 +269,9 @@ impl Search<'_, '_, '_> {
         if fits && seconds < self.best.seconds() {
             self.best.plan = Some((plan, seconds));
         }
-        let is_same = fits && can_prune(end.bound_s, seconds);
+        let is_same = fits && can_prune(end.bound_s.0, seconds);
         if !is_same {
-            self.keep_bound(end.bound_s);
+            self.keep_bound(end.bound_s.0);
         }
         is_same
     }

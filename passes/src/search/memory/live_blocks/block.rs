@@ -78,6 +78,16 @@ impl LiveBlocks {
                 && (other.form == made.form || other.is_readable())
         })
     }
+
+    /// The blocks of each definition, from the first on without end.
+    pub(super) fn by_definition(&self) -> impl Iterator<Item = &[Block]> {
+        (0_usize..).scan(self.blocks.as_slice(), |left, number| {
+            let own = left.iter().take_while(|block| block.definition() == number).count();
+            let (own, others) = left.split_at(own);
+            *left = others;
+            Some(own)
+        })
+    }
 }
 
 /// A step from one set of live blocks to another.

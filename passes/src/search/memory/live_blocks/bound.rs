@@ -80,15 +80,9 @@ impl Bound {
 
     /// A lower bound of the seconds of all steps that follow; infinite if nothing leads to the end.
     pub(super) fn cost_to_go(&self, live: &LiveBlocks) -> f64 {
-        let mut sum = self.variables[live.next];
-        let mut blocks = live.blocks.as_slice();
-        for (number, tree) in self.trees.iter().enumerate() {
-            let own = blocks.iter().take_while(|block| block.definition() == number);
-            let (own, others) = blocks.split_at(own.count());
-            blocks = others;
-            sum += tree.cost_to_go(own, live.next);
-        }
-        sum
+        let trees = self.trees.iter().zip(live.by_definition());
+        let of_trees = trees.map(|(tree, own)| tree.cost_to_go(own, live.next));
+        of_trees.fold(self.variables[live.next], |sum, seconds| sum + seconds)
     }
 }
 

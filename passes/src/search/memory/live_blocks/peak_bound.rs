@@ -6,7 +6,7 @@
 //! a path of reshards of which the largest is as small as it can be; with several live blocks, the
 //! best of them counts.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::problem::{Choice, Demand, Problem, Root};
@@ -14,6 +14,7 @@ use crate::reshard::sharding_space::State;
 use crate::search::memory::blocks::ReshardDemand;
 use crate::search::memory::demand::MemoryDemand;
 use crate::search::memory::live_blocks::block::{Block, Form, LiveBlocks};
+use crate::solver::finite::Finite;
 
 /// Lower bounds of the peak of the rest of a plan.
 pub(super) struct PeakBound {
@@ -69,15 +70,9 @@ impl PeakBound {
 
     /// The least peak of all steps that follow; infinite if nothing leads to the end.
     pub(super) fn peak_to_go(&self, live: &LiveBlocks) -> f64 {
-        let mut most = self.statements[live.next];
-        let mut blocks = live.blocks.as_slice();
-        for (number, definition) in self.definitions.iter().enumerate() {
-            let own = blocks.iter().take_while(|block| block.definition() == number);
-            let (own, others) = blocks.split_at(own.count());
-            blocks = others;
-            most = most.max(definition.peak_to_go(own, live.next));
-        }
-        most
+        let definitions = self.definitions.iter().zip(live.by_definition());
+        let peaks = definitions.map(|(definition, own)| definition.peak_to_go(own, live.next));
+        peaks.fold(self.statements[live.next], f64::max)
     }
 }
 
@@ -191,30 +186,13 @@ fn steps_to(
     steps
 }
 
-/// A sharding by the peak from there.
-#[derive(PartialEq)]
-struct Next(f64, State);
-
-impl Eq for Next {}
-
-impl Ord for Next {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.0.total_cmp(&self.0).then(other.1.cmp(&self.1))
-    }
-}
-
-impl PartialOrd for Next {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
 /// For each sharding, the least peak of a path to one of some ends, each with a peak of its own.
 fn least_peaks(steps: &[Vec<(State, f64)>], ends: &[f64]) -> Vec<f64> {
     let mut least = ends.to_vec();
     let finite = ends.iter().enumerate().filter(|(_, bytes)| bytes.is_finite());
-    let mut queue: BinaryHeap<Next> = finite.map(|(state, &bytes)| Next(bytes, state)).collect();
-    while let Some(Next(bytes, state)) = queue.pop() {
+    let by_peak = |bytes: f64, state: State| Reverse((Finite(bytes), state));
+    let mut queue: BinaryHeap<_> = finite.map(|(state, &bytes)| by_peak(bytes, state)).collect();
+    while let Some(Reverse((Finite(bytes), state))) = queue.pop() {
         if bytes > least[state] {
             continue;
         }
@@ -222,7 +200,7 @@ fn least_peaks(steps: &[Vec<(State, f64)>], ends: &[f64]) -> Vec<f64> {
             let peak = bytes.max(step);
             if peak < least[from] {
                 least[from] = peak;
-                queue.push(Next(peak, from));
+                queue.push(by_peak(peak, from));
             }
         }
     }

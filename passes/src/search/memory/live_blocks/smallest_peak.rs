@@ -23,7 +23,7 @@
 //! needs. To follow some states before each statement first, as for the cheapest plan, spends the
 //! states without reaching the end more often.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use indexmap::IndexMap;
@@ -37,6 +37,7 @@ use crate::search::memory::live_blocks::path;
 use crate::search::memory::live_blocks::peak_bound::PeakBound;
 use crate::search::memory::live_blocks::statements::Statements;
 use crate::search::memory::measures::Measures;
+use crate::solver::finite::Finite;
 use crate::solver::interrupt::Interrupt;
 
 /// States that are kept, for a search that may do all of its work.
@@ -105,40 +106,17 @@ struct Reached {
     from: Option<(usize, Action)>,
 }
 
-/// A state of which the edges have not been followed at some capacity.
-#[derive(Clone, Copy)]
+/// A state of which the edges have not been followed at some capacity, in the order of the queue.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Open {
     /// That capacity.
-    bytes: f64,
+    bytes: Reverse<Finite>,
     /// The next statement.
     statement: usize,
     /// The seconds of the steps until then.
-    seconds: f64,
+    seconds: Reverse<Finite>,
     state: usize,
 }
-
-impl Ord for Open {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_bytes = other.bytes.total_cmp(&self.bytes);
-        let by_seconds = other.seconds.total_cmp(&self.seconds);
-        let by_statement = self.statement.cmp(&other.statement);
-        by_bytes.then(by_statement).then(by_seconds).then(self.state.cmp(&other.state))
-    }
-}
-
-impl PartialOrd for Open {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Open {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Open {}
 
 struct Search<'s, 'p, 'a> {
     statements: Statements<'p, 'a>,
@@ -169,18 +147,19 @@ impl Search<'_, '_, '_> {
     fn run(&mut self, interrupt: &Interrupt) {
         self.reach(self.statements.start(), Reached { seconds: 0.0, from: None });
         while let Some(next) = self.open.pop() {
-            if next.bytes >= self.below_bytes {
+            let Reverse(Finite(bytes)) = next.bytes;
+            if bytes >= self.below_bytes {
                 return;
             }
             if self.is_over(interrupt) {
-                self.least_bytes = self.least_bytes.min(next.bytes);
+                self.least_bytes = self.least_bytes.min(bytes);
                 return;
             }
             if self.is_contained[next.state] {
                 continue;
             }
             self.followed += 1;
-            self.statements.capacity = next.bytes;
+            self.statements.capacity = bytes;
             if self.statements.is_end(self.live(next.state)) {
                 self.offer(next.state);
             } else {
@@ -235,7 +214,7 @@ impl Search<'_, '_, '_> {
             is_contained[other] |= is_now;
             !is_now
         });
-        let seconds = by.seconds;
+        let (bytes, seconds) = (Reverse(Finite(bytes)), Reverse(Finite(by.seconds)));
         let (state, _) = self.reached.insert_full(live, by);
         self.is_contained.push(false);
         self.largest[statement].push((state, bits));
@@ -252,11 +231,12 @@ impl Search<'_, '_, '_> {
         }
         let bytes = self.statements.next_capacity();
         if bytes < self.below_bytes {
-            self.open.push(Open { bytes, ..*of });
+            self.open.push(Open { bytes: Reverse(Finite(bytes)), ..*of });
         }
         self.edges += edges.len();
+        let Reverse(Finite(before_s)) = of.seconds;
         for Edge { action, seconds, next, .. } in edges {
-            let seconds = of.seconds + seconds;
+            let seconds = before_s + seconds;
             self.reach(next, Reached { seconds, from: Some((of.state, action)) });
         }
     }
