@@ -5,5 +5,6 @@ pub(crate) mod part;
 pub(crate) mod paths;
 pub(crate) mod relaxed;
 pub(crate) mod sharding_space;
+mod step_table;
 mod steps;
 pub(crate) mod tables;

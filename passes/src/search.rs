@@ -38,6 +38,7 @@ use crate::reshard::tables::Tables;
 use crate::search::memory::feasible::FeasiblePlan;
 use crate::search::memory::limit::Limit;
 use crate::solver::branch_and_bound::can_prune;
+use crate::solver::interrupt::Interrupt;
 
 pub use objective::Objective;
 use objective::objective_s;
@@ -95,50 +96,29 @@ fn within_tables(
 /// The share of the time for the plan without a limit on memory, where there is one.
 const BEFORE_MEMORY: f64 = 0.4;
 
-/// How many times the capacity a plan may take for one that fits to be near, and its bound for more
-/// work to be worth it.
+/// How many times the capacity a plan may take for one that fits to be near.
 const NEAR: f64 = 1.5;
-const WIDE: f64 = 1.01;
 
-/// The plan with the least sum of steps, however much memory it takes. A wide gap has more work
-/// where no limit on memory will change the plan much.
+/// The plan with the least sum of steps, however much memory it takes. Where there is a limit on
+/// memory, a part of the time is left for plans within it, until the best plan so far is one; and a
+/// wide gap has more work while that is near.
 fn unlimited(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Found, Infeasible> {
     let may_take_more = request.effort == Effort::Normal && request.interrupt.work >= 1.0;
-    let patient = || Request { interrupt: request.interrupt.patient(), ..request.clone() };
-    if may_take_more && request.capacity.is_none() {
-        return serial::search(tables, textbook, &patient());
-    }
-    let found = serial::search(tables, textbook, request)?;
-    let price_s = objective_s(tables, &found.plan, request.objective);
-    let is_wide = || price_s > least_s(tables, &found, request) * WIDE;
-    let is_near =
-        |capacity| memory_of(&ExpandedPlan::from(&found.plan)).peak_bytes <= NEAR * capacity;
-    if may_take_more
-        && is_wide()
-        && request.capacity.is_some_and(is_near)
-        && !request.interrupt.is_due()
-    {
-        let again = serial::search(tables, textbook, &patient())?;
-        Ok(best_of(tables, found, again, request))
-    } else {
-        Ok(found)
-    }
-}
-
-/// The cheaper plan of two searches for the same, with the better of their bounds: the time may
-/// have ended the one with more work earlier.
-fn best_of(tables: &Tables<'_>, one: Found, other: Found, request: &Request) -> Found {
-    let lower_bound_s = least_s(tables, &one, request).max(least_s(tables, &other, request));
-    let price_s = |found: &Found| objective_s(tables, &found.plan, request.objective);
-    let best = if price_s(&other) <= price_s(&one) { other } else { one };
-    let optimality = match best.optimality {
-        Optimality::Optimal => Optimality::Optimal,
-        Optimality::Bounded { .. } if can_prune(lower_bound_s, price_s(&best)) => {
-            Optimality::Optimal
-        }
-        Optimality::Bounded { .. } => Optimality::Bounded { lower_bound_s },
+    let with_more = |interrupt: &Interrupt| {
+        if may_take_more { interrupt.patient() } else { interrupt.clone() }
     };
-    Found { optimality, ..best }
+    let whole = &request.interrupt;
+    let Some(capacity) = request.capacity else {
+        let request = Request { interrupt: with_more(whole), ..request.clone() };
+        return serial::search(tables, textbook, &request, &|_| None);
+    };
+    let part = whole.part(BEFORE_MEMORY);
+    let ends_with = |plan: &Plan| {
+        let peak_bytes = memory_of(&ExpandedPlan::from(plan)).peak_bytes;
+        let time = if peak_bytes <= capacity { whole } else { &part };
+        Some(if peak_bytes <= NEAR * capacity { with_more(time) } else { time.clone() })
+    };
+    serial::search(tables, textbook, request, &ends_with)
 }
 
 /// The plan with the least sum of steps.
@@ -148,9 +128,7 @@ fn summed(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Fou
         let optimality = Optimality::Bounded { lower_bound_s };
         return within(tables, textbook, Found::of(textbook, optimality), request, capacity);
     }
-    let share = if request.capacity.is_some() { BEFORE_MEMORY } else { 1.0 };
-    let first = Request { interrupt: request.interrupt.part(share), ..request.clone() };
-    let found = unlimited(tables, textbook, &first).map_err(Refusal::Infeasible)?;
+    let found = unlimited(tables, textbook, request).map_err(Refusal::Infeasible)?;
     let lower_bound_s = least_s(tables, &found, request);
     if request.is_out_of_reach(lower_bound_s) {
         return Err(Refusal::NotBelow(Some(lower_bound_s)));

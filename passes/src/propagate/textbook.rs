@@ -413,7 +413,7 @@ impl<'a> TextbookPlanner<'a> {
             let Some(to) = self.tables.of(value).space.find(&target) else {
                 continue;
             };
-            let exists = self.tables.of(value).space.edges(at).iter().any(|edge| edge.to == to);
+            let exists = self.tables.of(value).space.edges(at).any(|edge| edge.to == to);
             if exists {
                 self.hop(value, at, to, &kind);
                 at = to;

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 
 use shardwise_ir::program::CollectiveKind;
 
-use crate::reshard::sharding_space::{ReshardEdge, ShardingSpace, State};
+use crate::reshard::sharding_space::{ShardingSpace, State};
 use crate::solver::graph::Graph;
 use crate::solver::weight::Weight;
 
@@ -46,9 +46,8 @@ impl Reshards {
     /// The steps as a graph for the solver, a node for each state.
     pub fn graph(&self) -> &Arc<Graph> {
         self.graph.get_or_init(|| {
-            let steps = |state: State| {
-                self.space.edges(state).iter().map(|edge| (edge.to, edge.weight)).collect()
-            };
+            let steps =
+                |state: State| self.space.edges(state).map(|edge| (edge.to, edge.weight)).collect();
             Arc::new(Graph::new(&(0..self.space.len()).map(steps).collect::<Vec<_>>()))
         })
     }
@@ -71,8 +70,8 @@ impl Reshards {
     /// The steps of edges of the graph.
     pub(crate) fn hops(&self, edges: Vec<(State, State)>) -> Vec<Hop> {
         let hop = |(from, to): (State, State)| {
-            let edge = self.space.edges(from).iter().find(|edge| edge.to == to);
-            let kind = edge.expect("the graph's edges are steps of the space").kind.clone();
+            let edge = self.space.edges(from).find(|edge| edge.to == to);
+            let kind = edge.expect("the graph's edges are steps of the space").kind;
             Hop { from, to, kind }
         };
         edges.into_iter().map(hop).collect()
@@ -84,8 +83,8 @@ impl Reshards {
     /// there; a collective with slices in it, as one more than itself and the slices. `None` if
     /// there is none.
     pub(crate) fn shortest_path(&self, from: State, to: State) -> Option<Vec<Hop>> {
-        type Reached<'e> = (usize, Weight, Option<(State, &'e ReshardEdge)>);
-        let mut reached: Vec<Option<Reached<'_>>> = vec![None; self.space.len()];
+        type Reached = (usize, Weight, Option<(State, CollectiveKind)>);
+        let mut reached: Vec<Option<Reached>> = vec![None; self.space.len()];
         let mut queue = BinaryHeap::from([Reverse((0_usize, Weight::ZERO, from))]);
         reached[from] = Some((0, Weight::ZERO, None));
         while let Some(Reverse((steps, weight, at))) = queue.pop() {
@@ -93,18 +92,19 @@ impl Reshards {
                 break;
             }
             for edge in self.space.edges(at) {
-                let more = self.space.steps_written(at, edge);
+                let more = self.space.steps_written(at, &edge);
                 let next = (steps + more, weight + edge.weight);
-                if reached[edge.to].is_none_or(|(steps, weight, _)| next < (steps, weight)) {
-                    reached[edge.to] = Some((next.0, next.1, Some((at, edge))));
+                let known = reached[edge.to].as_ref();
+                if known.is_none_or(|&(steps, weight, _)| next < (steps, weight)) {
+                    reached[edge.to] = Some((next.0, next.1, Some((at, edge.kind))));
                     queue.push(Reverse((next.0, next.1, edge.to)));
                 }
             }
         }
         let mut hops = Vec::new();
         let mut at = to;
-        while let Some((before, edge)) = reached[at]?.2 {
-            hops.push(Hop { from: before, to: at, kind: edge.kind.clone() });
+        while let Some((before, kind)) = reached[at].take()?.2 {
+            hops.push(Hop { from: before, to: at, kind });
             at = before;
         }
         hops.reverse();

@@ -4,49 +4,27 @@
 //! The *shape* of a value determines the prices of its reshards: the sizes of its dimensions, its
 //! element type, and how its partial results combine. Values of equal shape share one space. The
 //! steps are the collectives of the language ([`crate::reshard::steps`]).
+//!
+//! A search asks for the same steps under many cost models and limits, so their seconds are
+//! tabulated once ([`StepTable`]) and weighted where they are read. Alternatives: *a table for each
+//! cost model* took a third of the time of a search for a schedule; *seconds without the links that
+//! they are spent on* cannot say which of two collectives is the better one under other weights.
 
 use std::sync::Arc;
 
-use indexmap::{IndexMap, IndexSet};
-use rayon::prelude::*;
+use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
-use shardwise_ir::filled::Filled;
-use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::Collective;
 use shardwise_ir::program::{CollectiveKind, Program};
-use shardwise_ir::rearrange::Route;
-use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
+use shardwise_ir::sharding::{AxisRef, Sharding};
 
-use crate::cost::collective::{CostModel, collective_seconds, participating_axes, sliced, volume};
-use crate::layouts::local_shape;
-use crate::reshard::part::{Grouped, MOST_STATES, Part};
-use crate::reshard::relaxed::{self, AxisClasses};
-use crate::reshard::steps;
+use crate::cost::collective::{CostModel, participating_axes, sliced};
+use crate::reshard::part::Part;
+use crate::reshard::step_table::{StepTable, ValueShape, Way};
 use crate::solver::weight::Weight;
 
 /// A sharding's number in its space.
 pub(crate) type State = usize;
-
-/// The shape of a value: all that determines the prices of its reshards.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ValueShape {
-    /// The size of each dimension, and whether it is padded.
-    pub sizes: Vec<(u64, bool)>,
-    /// Bits an element.
-    pub bits: u32,
-    /// The bits of the share of its elements that devices hold.
-    pub share: u64,
-    /// Where experts have unequal numbers of tokens, the place of their dimension.
-    pub busiest: Option<(usize, Route)>,
-    /// The reduction of its partial results; `None` if it is never partial.
-    pub partial: Option<Reduction>,
-    /// The stage axis of its pipeline, along which devices have different layers.
-    pub staged_over: Option<AxisId>,
-    /// Whether it is in the memory of the host, where nothing reshards it.
-    pub is_on_host: bool,
-    /// Whether nothing runs beside its reshards, where that counts.
-    pub is_resharded_alone: bool,
-}
 
 /// One reshard step from a state.
 #[derive(Clone, Debug)]
@@ -62,10 +40,11 @@ pub struct ReshardEdge {
 /// The shardings of a shape, numbered; the first is replicated and reduced.
 #[derive(Debug)]
 pub struct ShardingSpace {
-    states: IndexSet<Sharding, FxBuildHasher>,
-    edges: Vec<Vec<ReshardEdge>>,
-    /// Classes of axes, if shardings that are alike by them are one.
-    classes: Option<AxisClasses>,
+    table: Arc<StepTable>,
+    /// How its steps are weighted.
+    cost_model: CostModel,
+    /// The steps that it has.
+    limit: BlockLimit,
 }
 
 impl ShardingSpace {
@@ -74,69 +53,61 @@ impl ShardingSpace {
     pub(crate) fn new(
         program: &Program,
         shape: &ValueShape,
-        (cost_model, limit): (&CostModel, BlockLimit),
+        cost_model: &CostModel,
         (part, more): (&Part, &IndexSet<Sharding, FxBuildHasher>),
     ) -> Self {
-        let states = enumerate(program, shape, part, more);
-        let mut space = Self { edges: Vec::new(), states, classes: part.classes.clone() };
-        let pricing = Pricing { program, shape, cost_model, limit };
-        let alike = space.alike(program);
-        space.edges = (0..space.len())
-            .into_par_iter()
-            .map(|state| space.edges_from(&pricing, state, &alike[state]))
-            .collect();
-        space
+        let table = StepTable::new(program, shape, cost_model.refinement, (part, more)).into();
+        Self { table, cost_model: cost_model.clone(), limit: BlockLimit::NONE }
+            .repriced(cost_model, BlockLimit::NONE)
     }
 
-    /// For each state, those with the same number of parts of every dimension and the same pending
-    /// sums, itself included.
-    fn alike(&self, program: &Program) -> Vec<Arc<[State]>> {
-        let mut groups: IndexMap<(Vec<u64>, &Unreduced), Vec<State>, FxBuildHasher> =
-            IndexMap::default();
-        let mut group_of = Vec::with_capacity(self.len());
-        for (state, sharding) in self.states.iter().enumerate() {
-            let parts =
-                sharding.dims.iter().map(|axes| local_shape::parts(&program.mesh, axes)).collect();
-            let entry = groups.entry((parts, &sharding.unreduced));
-            group_of.push(entry.index());
-            entry.or_default().push(state);
-        }
-        let groups: Vec<Arc<[State]>> = groups.into_values().map(Into::into).collect();
-        group_of.into_iter().map(|group| Arc::clone(&groups[group])).collect()
+    /// The same states under another cost model, without the steps above a limit.
+    pub(crate) fn repriced(&self, cost_model: &CostModel, limit: BlockLimit) -> Self {
+        debug_assert_eq!(cost_model.refinement, self.cost_model.refinement, "the same seconds");
+        let cost_model = cost_model.of_step(self.table.is_resharded_alone, 1.0).0.into_owned();
+        Self { table: Arc::clone(&self.table), cost_model, limit }
     }
 
     /// The number of states.
     pub fn len(&self) -> usize {
-        self.states.len()
+        self.table.states.len()
     }
 
     /// Never true: the replicated and reduced state always exists.
     pub fn is_empty(&self) -> bool {
-        self.states.is_empty()
+        self.table.states.is_empty()
     }
 
     /// The sharding numbered `state`.
     pub fn sharding(&self, state: State) -> &Sharding {
-        &self.states[state]
+        &self.table.states[state]
     }
 
     /// The number of `sharding`; `None` if its sizes do not divide, or if it is partial and the
     /// shape never is.
     pub fn find(&self, sharding: &Sharding) -> Option<State> {
-        match &self.classes {
-            Some(classes) => self.states.get_index_of(&classes.canonical(sharding)),
-            None => self.states.get_index_of(sharding),
-        }
+        self.table.find(sharding)
     }
 
-    /// The number of steps from all states.
-    pub(crate) fn steps(&self) -> usize {
-        self.edges.iter().map(Vec::len).sum()
+    /// The number of ways to make a step, from all states.
+    pub(crate) fn ways(&self) -> usize {
+        self.table.ways.iter().map(Vec::len).sum()
     }
 
-    /// The steps from `state`.
-    pub fn edges(&self, state: State) -> &[ReshardEdge] {
-        &self.edges[state]
+    /// The steps from `state`, each in the way that weighs the least.
+    pub fn edges(&self, state: State) -> impl Iterator<Item = ReshardEdge> {
+        let bytes = &self.table.bytes;
+        self.table.ways[state]
+            .chunk_by(|one, other| one.to == other.to)
+            .filter(move |ways| self.limit.allows(bytes[state], bytes[ways[0].to as State]))
+            .filter_map(|ways| ways.iter().map(|way| self.edge(way)).min_by_key(|edge| edge.weight))
+    }
+
+    fn edge(&self, way: &Way) -> ReshardEdge {
+        let links = &self.table.links[usize::from(way.links)];
+        let weight = self.cost_model.weight(&way.kind, way.seconds, links);
+        let weight = (0..way.more).fold(weight, |weight, _| weight + Weight::step(0.0));
+        ReshardEdge { to: way.to as State, kind: way.kind.clone(), weight }
     }
 
     /// How many steps a person would count for one from `from`.
@@ -151,54 +122,7 @@ impl ShardingSpace {
 
     /// All shardings in order.
     pub fn shardings(&self) -> impl Iterator<Item = &Sharding> {
-        self.states.iter()
-    }
-
-    fn edges_from(&self, pricing: &Pricing<'_>, state: State, alike: &[State]) -> Vec<ReshardEdge> {
-        if pricing.shape.is_on_host {
-            return Vec::new();
-        }
-        let from = self.sharding(state);
-        let mut targets = Vec::new();
-        let mesh = &pricing.program.mesh;
-        let free: Vec<AxisRef> =
-            mesh.splitting().map(AxisRef::whole).filter(|&axis| !from.uses(axis)).collect();
-        steps::slices(from, &free, &mut targets);
-        steps::reduces(from, &mut targets);
-        if self.classes.is_some() {
-            relaxed::gathers(from, &mut targets);
-            relaxed::scatters(from, &mut targets);
-            relaxed::exchanges(from, &mut targets);
-        } else {
-            let axes = mesh.splitting().count();
-            steps::gathers(from, &mut targets);
-            steps::scatters(from, &free, axes, &self.states, &mut targets);
-            steps::exchanges(from, &free, axes, &mut targets);
-        }
-        if pricing.shape.partial == Some(Reduction::Sum) {
-            steps::unreduces(from, &free, &mut targets);
-        }
-        let before = pricing.bytes(from);
-        let mut best: IndexMap<State, ReshardEdge, FxBuildHasher> = IndexMap::default();
-        let mut offer = |to: State, kind: CollectiveKind, target: &Sharding| {
-            if !pricing.limit.allows(before, pricing.bytes(self.sharding(to))) {
-                return;
-            }
-            let weight = pricing.weight(&kind, from, target);
-            if best.get(&to).is_none_or(|edge| weight < edge.weight) {
-                best.insert(to, ReshardEdge { to, kind, weight });
-            }
-        };
-        for (kind, target) in targets {
-            if let Some(to) = self.find(&target).filter(|&to| to != state) {
-                offer(to, kind, &target);
-            }
-        }
-        for &to in alike.iter().filter(|&&to| to != state) {
-            offer(to, CollectiveKind::Permute, self.sharding(to));
-        }
-        best.sort_unstable_keys();
-        best.into_values().collect()
+        self.table.states.iter()
     }
 }
 
@@ -225,62 +149,9 @@ impl BlockLimit {
     }
 }
 
-/// The context that prices a step.
-struct Pricing<'a> {
-    program: &'a Program,
-    shape: &'a ValueShape,
-    cost_model: &'a CostModel,
-    limit: BlockLimit,
-}
-
-impl Pricing<'_> {
-    fn bytes(&self, sharding: &Sharding) -> f64 {
-        let parts = |axes: &AxisList| local_shape::parts(&self.program.mesh, axes);
-        let elements: f64 = self
-            .shape
-            .sizes
-            .iter()
-            .zip(&sharding.dims)
-            .map(|(&(size, _), axes)| size.div_ceil(parts(axes)) as f64)
-            .product();
-        let (place, uneven) = self.shape.busiest.unzip();
-        let filled = Filled { share: f64::from_bits(self.shape.share), uneven };
-        let share = filled.of_fullest(|_| place.map_or(1, |place| parts(&sharding.dims[place])));
-        share * elements * f64::from(self.shape.bits) / 8.0
-    }
-
-    fn weight(&self, kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Weight {
-        let axes = participating_axes(kind, from, to);
-        let seconds = collective_seconds(
-            self.program,
-            kind,
-            &axes,
-            volume(kind, from, to, self.shape.busiest.is_some(), |sharding| self.bytes(sharding)),
-            self.cost_model.refinement,
-        );
-        let (priced, _) = self.cost_model.of_step(self.shape.is_resharded_alone, 1.0);
-        let weight = priced.weight(kind, seconds, &self.program.mesh.links(&axes));
-        // Of equally long ways, one that needs no other order of blocks is taken, and one without
-        // slices in a collective.
-        let reorders = *kind == CollectiveKind::AllToAll && !moves_one_run(from, to);
-        let slices = slices_in(kind, from, to);
-        let more = if slices > 0 { slices + 1 } else { usize::from(reorders) };
-        (0..more).fold(weight, |weight, _| weight + Weight::step(0.0))
-    }
-}
-
 /// How many axes a collective slices beside those that it moves or reduces.
-fn slices_in(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> usize {
+pub(super) fn slices_in(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> usize {
     if kind.is_free() { 0 } else { sliced(kind, from, to).count() }
-}
-
-/// Whether one dimension loses a run of axes, and another one gets them in their order.
-fn moves_one_run(from: &Sharding, to: &Sharding) -> bool {
-    let changed: Vec<_> = from.dims.iter().zip(&to.dims).filter(|(a, b)| a != b).collect();
-    let [(a, b), (c, d)] = changed[..] else { return false };
-    let (lost, gained) = if a.len() > b.len() { ((b, a), (c, d)) } else { ((d, c), (a, b)) };
-    let run = lost.1.strip_prefix(lost.0.as_slice());
-    run.is_some() && run == gained.1.strip_prefix(gained.0.as_slice())
 }
 
 /// The collective that leads from one sharding to the other, with the axes and receiving dimensions
@@ -309,42 +180,4 @@ pub fn describe(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Collec
         axes = participating_axes(kind, from, to).into_iter().map(AxisRef::whole).collect();
     }
     Collective { kind: kind.clone(), axes, into }
-}
-
-/// The shardings of a shape in a part of all: those by groups of axes, and of the others as many as
-/// can be tabulated.
-fn enumerate(
-    program: &Program,
-    shape: &ValueShape,
-    part: &Part,
-    more: &IndexSet<Sharding, FxBuildHasher>,
-) -> IndexSet<Sharding, FxBuildHasher> {
-    let is_staged = |axis: &AxisRef| Some(axis.axis()) == shape.staged_over;
-    let groups: Vec<AxisList> =
-        part.groups.iter().filter(|group| !group.iter().any(is_staged)).cloned().collect();
-    let ValueShape { sizes, partial, .. } = shape;
-    let mut found = {
-        let classes = part.classes.as_ref();
-        Grouped { program, groups: &groups, classes, sizes, partial: *partial }.shardings()
-    };
-    for sharding in more {
-        if found.len() as u64 >= MOST_STATES {
-            break;
-        }
-        if is_of_shape(program, shape, sharding) {
-            found.insert(sharding.clone());
-        }
-    }
-    found
-}
-
-/// Whether a sharding divides the sizes of a shape, and is partial only where the shape can be.
-fn is_of_shape(program: &Program, shape: &ValueShape, sharding: &Sharding) -> bool {
-    let divides = |(&(size, pad), axes): (&(u64, bool), &AxisList)| {
-        pad || size.is_multiple_of(local_shape::parts(&program.mesh, axes))
-    };
-    let is_partial = !sharding.unreduced.is_empty();
-    shape.sizes.iter().zip(&sharding.dims).all(divides)
-        && (!is_partial || shape.partial == Some(sharding.unreduced.kind()))
-        && !sharding.axes().any(|axis| Some(axis.axis()) == shape.staged_over)
 }

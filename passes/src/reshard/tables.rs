@@ -17,7 +17,8 @@ use crate::cost::pipeline_stages;
 use crate::layouts::op_layouts::{self, Layout};
 use crate::reshard::part::Part;
 use crate::reshard::paths::Reshards;
-use crate::reshard::sharding_space::{BlockLimit, ShardingSpace, State, ValueShape};
+use crate::reshard::sharding_space::{BlockLimit, ShardingSpace, State};
+use crate::reshard::step_table::ValueShape;
 use crate::solver::dreyfus_wagner::{Terminal, Trees};
 
 /// All tables, and the table of each value.
@@ -47,25 +48,27 @@ impl<'a> Tables<'a> {
 
     /// The same shardings under another cost model.
     pub(crate) fn repriced(&self, cost_model: CostModel) -> Self {
-        Self::within(self.program, cost_model, Arc::clone(&self.part))
+        self.with(cost_model, &vec![BlockLimit::NONE; self.all.len()])
     }
 
     /// The same without the steps that take more than is allowed of the values of a table.
     pub(crate) fn limited(&self, of_values: &IndexVec<ValueId, BlockLimit>) -> Self {
-        Self::build(self.program, self.cost_model.clone(), Arc::clone(&self.part), Some(of_values))
+        self.with(self.cost_model.clone(), &loosest(&self.table_of, of_values))
+    }
+
+    /// The same shardings under another cost model and other limits.
+    fn with(&self, cost_model: CostModel, limits: &[BlockLimit]) -> Self {
+        let repriced = |(table, &limit): (&Reshards, &BlockLimit)| {
+            Reshards::new(table.space.repriced(&cost_model, limit))
+        };
+        let all = self.all.iter().zip(limits).map(repriced).collect();
+        let (table_of, partial) = (self.table_of.clone(), self.partial.clone());
+        let part = Arc::clone(&self.part);
+        Self { program: self.program, cost_model, all, table_of, partial, part }
     }
 
     /// Tabulates a part of all shardings.
     pub(crate) fn within(program: &'a Analyzed, cost_model: CostModel, part: Arc<Part>) -> Self {
-        Self::build(program, cost_model, part, None)
-    }
-
-    fn build(
-        program: &'a Analyzed,
-        cost_model: CostModel,
-        part: Arc<Part>,
-        of_values: Option<&IndexVec<ValueId, BlockLimit>>,
-    ) -> Self {
         debug_assert!(
             program.backward.is_none(),
             "gradients are derived before anything is planned"
@@ -89,21 +92,18 @@ impl<'a> Tables<'a> {
                 partial: partial[id.index()],
                 staged_over,
                 is_on_host: on_host.contains(&id),
-                is_resharded_alone: cost_model.waits
-                    && pipeline_stages::is_resharded_alone(program, id),
+                is_resharded_alone: pipeline_stages::is_resharded_alone(program, id),
             };
             table_of.push(shapes.insert_full(shape).0);
         }
         let more = beside_groups(program, &part, &table_of, &partial);
-        let limits = loosest(&table_of, of_values);
         let shapes: Vec<ValueShape> = shapes.into_iter().collect();
         let all = shapes
             .par_iter()
             .enumerate()
             .map(|(number, shape)| {
                 let shardings = (&*part, &more[number]);
-                let priced = (&cost_model, limits[number]);
-                Reshards::new(ShardingSpace::new(program, shape, priced, shardings))
+                Reshards::new(ShardingSpace::new(program, shape, &cost_model, shardings))
             })
             .collect();
         Self { program, cost_model, all, table_of, partial, part }
@@ -114,9 +114,9 @@ impl<'a> Tables<'a> {
         self.all.iter().map(|table| Trees::new(table.graph())).collect()
     }
 
-    /// The number of steps between the shardings of all values.
-    pub(crate) fn steps(&self) -> usize {
-        self.all.iter().map(|table| table.space.steps()).sum()
+    /// The number of ways to make a step between the shardings of all values.
+    pub(crate) fn ways(&self) -> usize {
+        self.all.iter().map(|table| table.space.ways()).sum()
     }
 
     /// The number of a value's table among [`Tables::all`].
@@ -193,12 +193,8 @@ fn layouts_of_part(
 }
 
 /// For each table, the loosest limit of the values that have it.
-fn loosest(
-    table_of: &[usize],
-    of_values: Option<&IndexVec<ValueId, BlockLimit>>,
-) -> Vec<BlockLimit> {
+fn loosest(table_of: &[usize], of_values: &IndexVec<ValueId, BlockLimit>) -> Vec<BlockLimit> {
     let tables = table_of.iter().max().map_or(0, |last| last + 1);
-    let Some(of_values) = of_values else { return vec![BlockLimit::NONE; tables] };
     let mut loosest: Vec<Option<BlockLimit>> = vec![None; tables];
     for (&table, &limit) in table_of.iter().zip(of_values) {
         loosest[table] = Some(loosest[table].map_or(limit, |other| other.or(limit)));

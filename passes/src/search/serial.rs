@@ -17,7 +17,7 @@ use crate::search::outcome::{Found, Optimality, Request};
 use crate::search::tie_break::{alternatives, prefer};
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::interrupt::Interrupt;
-use crate::solver::minimize::{Limits, minimize_with};
+use crate::solver::minimize::{Incumbents, Limits, minimize_with};
 use crate::solver::weight::Weight;
 
 /// States of one value up to which layouts are compared with each other: that takes the distances
@@ -27,21 +27,22 @@ const PRUNED: usize = 500;
 /// The share of the time for that.
 const FOR_DOMINANCE: f64 = 0.3;
 
+/// What ends a search while a plan is the best that it knows, where that depends on the plan.
+pub(crate) type EndsWith<'e> = dyn Fn(&Plan) -> Option<Interrupt> + 'e;
+
 /// The cheapest plan, however much memory it takes.
 pub(crate) fn search(
     tables: &Tables<'_>,
     textbook: &Plan,
     request: &Request,
+    ends_with: &EndsWith<'_>,
 ) -> Result<Found, Infeasible> {
     let objective = request.objective;
     let problem = Problem::new(tables, objective.compute());
-    let limits = Limits {
-        interrupt: request.interrupt.clone(),
-        below: wanted(request),
-        ..Limits::default()
-    };
+    let interrupt = ends_with(textbook).unwrap_or_else(|| request.interrupt.clone());
+    let limits = Limits { interrupt, below: wanted(request), ..Limits::default() };
     let Solved { plan: found, bound, exact, alternatives, layouts } =
-        solve_below(problem, textbook, limits)?;
+        solve_below(problem, textbook, limits, ends_with)?;
     let (price, known) =
         (plan_price(tables, &found, objective), plan_price(tables, textbook, objective));
     let plan = if price < known { found } else { textbook.clone() };
@@ -94,7 +95,7 @@ pub(crate) fn solve_near(
     interrupt: &Interrupt,
 ) -> Result<Solved, Infeasible> {
     let limits = Limits { interrupt: interrupt.clone(), enough, ..Limits::default() };
-    solve_below(problem, textbook, limits)
+    solve_below(problem, textbook, limits, &|_| None)
 }
 
 /// What plans have to be below.
@@ -108,9 +109,10 @@ fn solve_below(
     mut problem: Problem<'_>,
     textbook: &Plan,
     limits: Limits,
+    ends_with: &EndsWith<'_>,
 ) -> Result<Solved, Infeasible> {
     prefer(&mut problem, textbook);
-    match solve_from(problem, Some(textbook), limits)? {
+    match solve_from(problem, Some(textbook), limits, ends_with)? {
         Outcome::Solved(solved) => Ok(*solved),
         Outcome::Nothing(_) => Err(Infeasible::Operation(OpId::new(0))),
     }
@@ -126,7 +128,7 @@ pub(crate) fn without_textbook(
     let is_goal = request.objective == Objective::Serial && tables.part.is_whole;
     let below = if is_goal { wanted(request) } else { Weight::INFINITE };
     let limits = Limits { interrupt: request.interrupt.clone(), below, ..Limits::default() };
-    match solve_from(problem, None, limits) {
+    match solve_from(problem, None, limits, &|_| None) {
         Ok(Outcome::Solved(solved)) => Ok(solved.plan),
         Ok(Outcome::Nothing(bound)) if bound.is_finite() => {
             Err(Some(bound.as_seconds()).filter(|&bound_s| request.is_out_of_reach(bound_s)))
@@ -147,13 +149,14 @@ fn solve_from(
     mut problem: Problem<'_>,
     known: Option<&Plan>,
     limits: Limits,
+    ends_with: &EndsWith<'_>,
 ) -> Result<Outcome, Infeasible> {
     let interrupt = limits.interrupt.clone();
     let unproven = || {
         let solved = known.map(|plan| Outcome::Solved(Box::new(Solved::unproven(plan))));
         solved.unwrap_or(Outcome::Nothing(Weight::ZERO))
     };
-    let (tables, compute) = (problem.tables, problem.compute);
+    let tables = problem.tables;
     if interrupt.is_cancelled() || interrupt.is_due() && known.is_some() {
         return Ok(unproven());
     }
@@ -171,12 +174,10 @@ fn solve_from(
     }
     let model = problem.model();
     let mut trees = model.tree_tables();
-    let weight = |plan: &Plan| report::weight(&plan.into(), compute, &tables.cost_model);
-    let mut evaluate = |assignment: &[usize], trees: &mut [Trees<'_>]| {
-        weight(&plan::plan(&problem, assignment, trees))
-    };
+    let mut plans = Plans { problem: &problem, ends_with };
+    let weight = |plan: &Plan| weight(&problem, plan);
     let cutoff = known.map_or(Weight::INFINITE, weight).min(limits.below);
-    let solution = minimize_with(&model, &mut trees, &limits, cutoff, &mut evaluate);
+    let solution = minimize_with(&model, &mut trees, &limits, cutoff, &mut plans);
     let found = solution.assignment.as_ref().map(|found| plan::plan(&problem, found, &mut trees));
     debug_assert!(
         found.iter().all(|plan| is_bound(solution.bound, weight(plan))),
@@ -192,6 +193,27 @@ fn solve_from(
         alternatives: alternatives(&problem, &solution),
         layouts: (before, after),
     })))
+}
+
+/// What is known of assignments: the plans that they make.
+struct Plans<'p, 't> {
+    problem: &'p Problem<'t>,
+    ends_with: &'p EndsWith<'p>,
+}
+
+impl Incumbents for Plans<'_, '_> {
+    fn cost(&mut self, assignment: &[usize], trees: &mut [Trees<'_>]) -> Weight {
+        weight(self.problem, &plan::plan(self.problem, assignment, trees))
+    }
+
+    fn interrupt(&mut self, assignment: &[usize], trees: &mut [Trees<'_>]) -> Option<Interrupt> {
+        (self.ends_with)(&plan::plan(self.problem, assignment, trees))
+    }
+}
+
+/// The price of a plan, as a problem weights its steps.
+fn weight(problem: &Problem<'_>, plan: &Plan) -> Weight {
+    report::weight(&plan.into(), problem.compute, &problem.tables.cost_model)
 }
 
 /// Whether a bound is below the price of a plan, but for rounding.

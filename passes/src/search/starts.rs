@@ -37,6 +37,9 @@ const FAR: f64 = 1.15;
 /// A start within this ratio of the bound ends it, too.
 const NEAR_BOUND: f64 = 1.005;
 
+/// The share of the time for the first start.
+const FOR_FIRST: f64 = 0.5;
+
 /// Starts of a program with however many shardings; and how many steps between shardings may be
 /// priced for all starts together, which takes some seconds.
 const FEWEST: usize = 6;
@@ -63,12 +66,13 @@ pub(super) fn plans(
     least_s: f64,
 ) -> Result<Vec<Plan>, Refusal> {
     let mut sums = sums(tables.program, request);
-    let worthwhile = MOST_REPRICED / tables.steps().max(1);
+    let worthwhile = MOST_REPRICED / tables.ways().max(1);
     sums.truncate(FEWEST.max(worthwhile));
     let (mut starts, mut refusal) = (Vec::new(), None);
     for (number, sum) in sums.iter().enumerate() {
-        // As much time for each as for the search that starts from them.
-        let share = 1.0 / (sums.len() - number + 1) as f64;
+        // The first is a good plan; then as much time for each as for the search that starts from
+        // them.
+        let share = if number == 0 { FOR_FIRST } else { 1.0 / (sums.len() - number + 1) as f64 };
         let interrupt = request.interrupt.part(share).unheard();
         let own = Request { interrupt, ..request.clone() };
         match plan(tables, textbook, sum, &starts, &own) {
@@ -83,7 +87,8 @@ pub(super) fn plans(
             let is_quick = request.effort == Effort::Quick && !starts.is_empty();
             is_quick && is_enough(best_s(&starts), least_s, request.below_s())
         };
-        if request.interrupt.is_cancelled() || ends_early() {
+        let is_over = request.interrupt.is_due() && !starts.is_empty();
+        if request.interrupt.is_cancelled() || is_over || ends_early() {
             break;
         }
     }

@@ -17,7 +17,7 @@ use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::dual::Dual;
 use crate::solver::eliminate::{Minimum, TableLimits};
 use crate::solver::marginals::{UNREACHABLE, seconds};
-use crate::solver::minimize::{Evaluate, Limits, Reduced, Solution, StopReason};
+use crate::solver::minimize::{Incumbents, Limits, Reduced, Solution, StopReason};
 use crate::solver::model::Model;
 use crate::solver::neighbourhoods::Neighbourhoods;
 use crate::solver::primal_heuristic::PrimalHeuristic;
@@ -76,9 +76,9 @@ type Progress = (f64, f64, usize);
 struct Rounds<'r, 'm> {
     model: &'m Model,
     trees: &'r mut [Trees<'m>],
-    limits: &'r Limits,
+    limits: Limits,
     cutoff: Weight,
-    evaluate: &'r mut Evaluate<'r>,
+    incumbents: &'r mut dyn Incumbents,
     dual: Dual<'m>,
     best: Option<(Weight, Vec<usize>)>,
     /// Evaluations for the tables in which solutions were searched.
@@ -91,12 +91,13 @@ pub(crate) fn solve<'m>(
     trees: &mut [Trees<'m>],
     limits: &Limits,
     cutoff: Weight,
-    evaluate: &mut Evaluate<'_>,
+    incumbents: &mut dyn Incumbents,
 ) -> Solution {
     model.prepare_metrics();
     let mut dual = Dual::new(model, &limits.interrupt);
     dual.upper_bound = seconds(cutoff);
-    Rounds { model, trees, limits, cutoff, evaluate, dual, best: None, tabulated: 0 }.run()
+    let limits = limits.clone();
+    Rounds { model, trees, limits, cutoff, incumbents, dual, best: None, tabulated: 0 }.run()
 }
 
 impl Rounds<'_, '_> {
@@ -218,7 +219,7 @@ impl Rounds<'_, '_> {
 
     /// The work that the dual may do.
     fn most_work(&self) -> usize {
-        let Limits { interrupt, .. } = self.limits;
+        let Limits { interrupt, .. } = &self.limits;
         let is_wide = self.dual.upper_bound > self.dual.bound() * (1.0 + WIDE);
         let more = if is_wide && interrupt.is_patient { MORE_WORK } else { 1 };
         interrupt.allowed(MOST_WORK * more)
@@ -258,11 +259,19 @@ impl Rounds<'_, '_> {
         if !self.model.is_feasible(&found, self.trees) {
             return;
         }
-        let cost = (self.evaluate)(&found, self.trees);
+        let cost = self.incumbents.cost(&found, self.trees);
         if self.best.as_ref().is_none_or(|(least, _)| cost < *least) {
-            self.best = Some((cost, found));
+            self.adopt(cost, found);
         }
         self.dual.upper_bound = self.dual.upper_bound.min(seconds(cost));
+    }
+
+    /// Makes an assignment the best one.
+    fn adopt(&mut self, cost: Weight, found: Vec<usize>) {
+        if let Some(interrupt) = self.incumbents.interrupt(&found, self.trees) {
+            self.limits.interrupt = interrupt;
+        }
+        self.best = Some((cost, found));
     }
 
     /// Improves the best solution in one neighbourhood after another, where the gap is wide.
@@ -293,17 +302,17 @@ impl Rounds<'_, '_> {
             if restricted.evaluations() > MOST_EVALUATIONS {
                 continue;
             }
-            let Some(minimum) = eliminate(&restricted, self.trees, self.limits) else { continue };
+            let Some(minimum) = eliminate(&restricted, self.trees, &self.limits) else { continue };
             let found = in_full(&kept, &minimum.assignment);
             if found != best && self.model.is_feasible(&found, self.trees) {
-                let cost = (self.evaluate)(&found, self.trees);
+                let cost = self.incumbents.cost(&found, self.trees);
                 if cost < least {
                     (least, best) = (cost, found);
                 }
             }
         }
         self.dual.upper_bound = self.dual.upper_bound.min(seconds(least));
-        self.best = Some((least, best));
+        self.adopt(least, best);
         least < before
     }
 
@@ -312,7 +321,7 @@ impl Rounds<'_, '_> {
         if left.iter().any(Vec::is_empty) || self.limits.interrupt.is_due() {
             return None;
         }
-        let Limits { proof, interrupt, .. } = self.limits;
+        let Limits { proof, interrupt, .. } = &self.limits;
         let model = self.model.restricted(left);
         let model = Classified::new(&model);
         let most = |count: usize| interrupt.allowed(count).min(most_evaluations);
@@ -353,7 +362,7 @@ impl Rounds<'_, '_> {
                 break;
             }
             self.tabulated += more;
-            let Some(minimum) = eliminate(&restricted, self.trees, self.limits) else {
+            let Some(minimum) = eliminate(&restricted, self.trees, &self.limits) else {
                 break;
             };
             found = Some(in_full(&kept, &minimum.assignment));

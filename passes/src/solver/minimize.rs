@@ -87,9 +87,22 @@ impl StopReason {
     }
 }
 
-/// An incumbent callback: the exact cost of a feasible assignment, which is at most its cost in the
-/// model.
-pub(crate) type Evaluate<'e> = dyn FnMut(&[usize], &mut [Trees<'_>]) -> Weight + 'e;
+/// What a caller knows of the feasible assignments that are found; a closure knows their costs.
+pub(crate) trait Incumbents {
+    /// The exact cost of an assignment, which is at most its cost in the model.
+    fn cost(&mut self, assignment: &[usize], trees: &mut [Trees<'_>]) -> Weight;
+
+    /// What ends the search while this assignment is the best one, where that depends on it.
+    fn interrupt(&mut self, _: &[usize], _: &mut [Trees<'_>]) -> Option<Interrupt> {
+        None
+    }
+}
+
+impl<Cost: FnMut(&[usize], &mut [Trees<'_>]) -> Weight> Incumbents for Cost {
+    fn cost(&mut self, assignment: &[usize], trees: &mut [Trees<'_>]) -> Weight {
+        self(assignment, trees)
+    }
+}
 
 /// Minimises a model; see [`crate::solver`].
 pub fn minimize(model: &Model, limits: &Limits) -> Solution {
@@ -143,14 +156,14 @@ fn minimize_within_capacity<'m>(
     Solution { assignment, value, bound, stop_reason, reduced: None }
 }
 
-/// The same with an incumbent callback and a *cutoff*, the cost of a solution that is known
+/// The same with incumbent callbacks and a *cutoff*, the cost of a solution that is known
 /// already. The caller may use `trees` afterwards.
 pub(crate) fn minimize_with<'m>(
     model: &'m Model,
     trees: &mut [Trees<'m>],
     limits: &Limits,
     cutoff: Weight,
-    evaluate: &mut Evaluate<'_>,
+    incumbents: &mut dyn Incumbents,
 ) -> Solution {
     if model.unary.iter().any(Vec::is_empty) {
         return Solution::infeasible();
@@ -159,7 +172,7 @@ pub(crate) fn minimize_with<'m>(
     match Reduced::eliminate(&Classified::new(model), None, trees, limits.elimination, &first) {
         Some(reduced) if !reduced.is_feasible() => Solution::infeasible(),
         Some(reduced) => Solution::proven(StopReason::Eliminated, reduced),
-        None => anytime::solve(model, trees, limits, cutoff, evaluate),
+        None => anytime::solve(model, trees, limits, cutoff, incumbents),
     }
 }
 

@@ -117,7 +117,7 @@ impl LeftOut {
             block[from] + block[to] < self.from_bytes && !self.single.contains(&(from, to))
         };
         let steps = |from: State| {
-            let edges = space.edges(from).iter().filter(|edge| stays(from, edge.to));
+            let edges = space.edges(from).filter(|edge| stays(from, edge.to));
             edges.map(|edge| (edge.to, edge.weight)).collect()
         };
         Graph::new(&(0..space.len()).map(steps).collect::<Vec<_>>())

@@ -39,8 +39,8 @@ pub(super) fn plan<'s>(problem: &Problem<'_>, actions: impl Iterator<Item = &'s 
             }
             Action::Reshard { from, to } => {
                 let value = problem.definitions[from.definition()].value;
-                let edges = problem.table(value).space.edges(from.state());
-                let edge = edges.iter().find(|edge| edge.to == to.state());
+                let mut edges = problem.table(value).space.edges(from.state());
+                let edge = edges.find(|edge| edge.to == to.state());
                 let kind = &edge.expect("a path follows the steps of its table").kind;
                 let (from, to) = (from.state(), to.state());
                 steps.push(collective_step(problem.tables, value, from, to, kind));

@@ -320,7 +320,7 @@ impl<'p, 'a> Statements<'p, 'a> {
         let number = block.definition();
         let definition = &self.problem.definitions[number];
         let edges = self.problem.table(definition.value).space.edges(block.state());
-        edges.iter().filter_map(move |edge| {
+        edges.filter_map(move |edge| {
             let arrives = || definition.declared.as_ref().is_some_and(|to| to.contains(&edge.to));
             let form = match block.form {
                 Form::Undeclared if arrives() => Form::Memory,
