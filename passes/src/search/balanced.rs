@@ -38,6 +38,7 @@ use crate::search::critical_path::CriticalPath;
 use crate::search::objective::Objective;
 use crate::search::outcome::{Effort, Found, Optimality, Refusal, Request};
 use crate::search::serial::solve;
+use crate::search::starts::in_pairs;
 use crate::search::tie_break::prefer;
 use crate::solver::branch_and_bound::{OpenNode, Outcome, best_first, can_prune};
 use crate::solver::dreyfus_wagner::Trees;
@@ -436,18 +437,21 @@ impl<'t> Known<'t> {
     /// Adds plans in which a second of a collective counts less than one of compute, beside which
     /// a part of it runs.
     fn discount_links(&mut self, textbook: &Plan) -> Result<(), Infeasible> {
-        for discount in DISCOUNTS {
-            if self.request.interrupt.is_due() {
-                break;
-            }
-            let mut shares = vec![discount; self.resources];
+        let (tables, request) = (self.tables, self.request);
+        // Plans, of which no proof is needed.
+        let share = (Effort::Quick.work() / request.effort.work()).min(1.0);
+        let interrupt = request.interrupt.with_work(share);
+        let plan = |discount: &f64| {
+            let mut shares = vec![*discount; self.resources];
             shares[0] = 1.0;
-            let problem = weighted(self.tables, self.request.objective, &shares);
-            // A plan, of which no proof is needed.
-            let share = (Effort::Quick.work() / self.request.effort.work()).min(1.0);
-            let interrupt = self.request.interrupt.with_work(share);
-            let plan = solve(Problem::new(&problem, 1.0), textbook, &interrupt)?.plan;
-            self.add(plan);
+            let problem = weighted(tables, request.objective, &shares);
+            let solved = solve(Problem::new(&problem, 1.0), textbook, &interrupt);
+            solved.map(|solved| solved.plan)
+        };
+        if !request.interrupt.is_due() {
+            for plan in in_pairs(&DISCOUNTS, plan) {
+                self.add(plan?);
+            }
         }
         Ok(())
     }

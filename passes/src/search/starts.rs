@@ -68,34 +68,103 @@ pub(super) fn plans(
     let mut sums = sums(tables.program, request);
     let worthwhile = MOST_REPRICED / tables.ways().max(1);
     sums.truncate(FEWEST.max(worthwhile));
-    let (mut starts, mut refusal) = (Vec::new(), None);
-    for (number, sum) in sums.iter().enumerate() {
-        // The first is a good plan; then as much time for each as for the search that starts from
-        // them.
-        let share = if number == 0 { FOR_FIRST } else { 1.0 / (sums.len() - number + 1) as f64 };
-        let interrupt = request.interrupt.part(share).unheard();
-        let own = Request { interrupt, ..request.clone() };
-        match plan(tables, textbook, sum, &starts, &own) {
-            Ok(plan) => starts.extend(plan),
-            Err(refused) => refusal = refusal.or(Some(refused)),
-        }
-        let best_s = |starts: &[Plan]| {
-            let seconds = |plan| objective_s(tables, plan, request.objective);
-            starts.iter().map(seconds).fold(f64::INFINITY, f64::min)
-        };
-        let ends_early = || {
-            let is_quick = request.effort == Effort::Quick && !starts.is_empty();
-            is_quick && is_enough(best_s(&starts), least_s, request.below_s())
-        };
-        let is_over = request.interrupt.is_due() && !starts.is_empty();
-        if request.interrupt.is_cancelled() || is_over || ends_early() {
-            break;
+    let search = Search { tables, textbook, request };
+    match request.effort {
+        Effort::Quick => search.one_after_another(&sums, least_s),
+        Effort::Normal | Effort::High => search.in_pairs(&sums),
+    }
+}
+
+/// What all starts have in common.
+struct Search<'s, 't> {
+    tables: &'s Tables<'t>,
+    textbook: &'s Plan,
+    request: &'s Request,
+}
+
+/// The starts found so far.
+#[derive(Default)]
+struct Starts {
+    plans: Vec<Plan>,
+    /// The first refusal.
+    refusal: Option<Refusal>,
+}
+
+impl Starts {
+    fn add(&mut self, found: Result<Option<Plan>, Refusal>) {
+        match found {
+            Ok(plan) => self.plans.extend(plan),
+            Err(refused) => self.refusal = self.refusal.take().or(Some(refused)),
         }
     }
-    match refusal {
-        Some(refusal) if starts.is_empty() => Err(refusal),
-        _ => Ok(starts),
+
+    fn found(self) -> Result<Vec<Plan>, Refusal> {
+        match self.refusal {
+            Some(refusal) if self.plans.is_empty() => Err(refusal),
+            _ => Ok(self.plans),
+        }
     }
+}
+
+impl Search<'_, '_> {
+    /// All starts, two at a time. The first two are those that others start from.
+    fn in_pairs(&self, sums: &[Sum]) -> Result<Vec<Plan>, Refusal> {
+        let mut starts = Starts::default();
+        for (number, pair) in sums.chunks(2).enumerate() {
+            let is_over = self.request.interrupt.is_due() && !starts.plans.is_empty();
+            if self.request.interrupt.is_cancelled() || is_over {
+                break;
+            }
+            // The first are good plans; then as much time for each pair as for the search that
+            // starts from all of them.
+            let pairs_left = sums.len().div_ceil(2) - number;
+            let share = if number == 0 { FOR_FIRST } else { 1.0 / (pairs_left + 1) as f64 };
+            for found in in_pairs(pair, |sum| self.plan(sum, &starts.plans, share)) {
+                starts.add(found);
+            }
+        }
+        starts.found()
+    }
+
+    /// One start after another, until more are worth little.
+    fn one_after_another(&self, sums: &[Sum], least_s: f64) -> Result<Vec<Plan>, Refusal> {
+        let mut starts = Starts::default();
+        let seconds = |plan: &Plan| objective_s(self.tables, plan, self.request.objective);
+        for (number, sum) in sums.iter().enumerate() {
+            let share = 1.0 / (sums.len() - number + 1) as f64;
+            starts.add(self.plan(sum, &starts.plans, share));
+            let best_s = starts.plans.iter().map(seconds).fold(f64::INFINITY, f64::min);
+            let is_over = self.request.interrupt.is_due()
+                || is_enough(best_s, least_s, self.request.below_s());
+            if self.request.interrupt.is_cancelled() || !starts.plans.is_empty() && is_over {
+                break;
+            }
+        }
+        starts.found()
+    }
+
+    /// The plan of a sum, in a share of the time; none where it needs starts and there are none.
+    fn plan(&self, sum: &Sum, starts: &[Plan], share: f64) -> Result<Option<Plan>, Refusal> {
+        let interrupt = self.request.interrupt.part(share).unheard();
+        let own = Request { interrupt, ..self.request.clone() };
+        plan(self.tables, self.textbook, sum, starts, &own)
+    }
+}
+
+/// What a function makes of each item, of two at a time: the largest searches take some hundred
+/// megabytes each.
+pub(super) fn in_pairs<Item: Sync, Made: Send>(
+    items: &[Item],
+    make: impl Fn(&Item) -> Made + Sync,
+) -> Vec<Made> {
+    let pairs = items.chunks(2).map(|pair| match pair {
+        [one, other] => {
+            let (one, other) = rayon::join(|| make(one), || make(other));
+            vec![one, other]
+        }
+        _ => pair.iter().map(&make).collect(),
+    });
+    pairs.flatten().collect()
 }
 
 /// Whether more starts are worth little: there is one near the bound, or none is near the goal.
