@@ -45,10 +45,11 @@ pub(crate) fn options(part: &Part) -> Options {
 
 /// The plan of a part. The runs that were measured did fit into memory: plans have no limit, unless
 /// memory itself is predicted.
-fn planned(part: &Part, is_limited: bool) -> Result<Planned, String> {
+fn planned(case: &Case, part: &Part, is_limited: bool) -> Result<Planned, String> {
     let mesh = setting::mesh(&part.mesh).expect("a mesh");
     let memory = if is_limited { None } else { Some(f64::INFINITY) };
-    let options = Options { mesh, memory, ..options(part) };
+    let fusion = if case.writes_scores { Fusion::ElementWise } else { Fusion::Attention };
+    let options = Options { mesh, memory, fusion: Some(fusion), ..options(part) };
     let planned = shardwise::plan(&part.program, &part.source(), &options);
     planned.map_err(|findings| findings.to_string())
 }
@@ -59,7 +60,7 @@ fn planned(part: &Part, is_limited: bool) -> Result<Planned, String> {
 /// If one cannot be planned.
 pub fn plans(case: &Case) -> Vec<PlannedPart> {
     let plan = |part: &Part| {
-        let planned = planned(part, false);
+        let planned = planned(case, part, false);
         let planned = planned.unwrap_or_else(|error| panic!("{}: {error}", case.id));
         PlannedPart { plan: Plan::clone(&planned.plan), times: part.times }
     };
@@ -79,7 +80,7 @@ pub fn seconds(parts: &[PlannedPart], change: &dyn Fn(&mut Hardware)) -> f64 {
 /// The peak memory of a case, the largest of its parts; the reason where there is no plan.
 pub fn peak_bytes(case: &Case) -> Result<f64, String> {
     let peak = |part: &Part| {
-        let planned = planned(part, true)?;
+        let planned = planned(case, part, true)?;
         Ok(planned.report.memory.peak_bytes)
     };
     let peaks: Result<Vec<f64>, String> = case.parts.iter().map(peak).collect();

@@ -239,6 +239,11 @@ impl Hardware {
         self.measured.allocator.filter(|_| is_predicted).unwrap_or(0.0)
     }
 
+    /// The share of the time of collectives beside compute by which the compute takes longer.
+    pub fn contention(&self) -> f64 {
+        self.measured.contention.filter(|_| self.rates == Rates::Measured).unwrap_or(0.0)
+    }
+
     /// What links of `kind` reach, where times are at measured rates.
     pub fn measured_links(&self, kind: AxisKind) -> Option<LinkRates> {
         (self.rates == Rates::Measured).then(|| match kind {

@@ -62,6 +62,9 @@ pub struct MeasuredRates {
     pub experts_fixed_s: Option<f64>,
     /// Share of the peak that attention kernels reach.
     pub attention: Option<f64>,
+    /// Share of the peak that attention kernels reach in training, forward and backward, where it
+    /// is not that of serving.
+    pub attention_training: Option<f64>,
     /// Share of the memory bandwidth that attention kernels reach.
     pub attention_memory: Option<f64>,
     /// Fixed time of an attention kernel, seconds.
@@ -74,6 +77,9 @@ pub struct MeasuredRates {
     pub launch_s: Option<f64>,
     /// Share of the measured rates that hours of training sustain: clocks fall under load.
     pub sustained: Option<f64>,
+    /// Share of the time of collectives beside compute by which the compute takes longer: they take
+    /// cores and memory bandwidth from it.
+    pub contention: Option<f64>,
     /// Bytes that training holds beside each element of logits in fewer than 32 bits: copies in 32
     /// bits.
     pub logit_bytes: Option<f64>,
@@ -198,7 +204,7 @@ impl MeasuredRates {
             product_int8: self.product_int8.map(|share| sustained * share),
             product_fp8: self.product_fp8.map(|share| sustained * share),
             product_fp4: self.product_fp4.map(|share| sustained * share),
-            attention: share(self.attention, ATTENTION.compute),
+            attention: share(self.attention_training.or(self.attention), ATTENTION.compute),
             // Experts have many more tokens each than in the steps that were measured.
             experts: None,
             pass_memory: Some(self.pass_memory.unwrap_or(PASS.memory) / PASSES_IN_TRAINING),

@@ -217,7 +217,11 @@ pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
         .map(|cost| (cost.including_bubble - cost.times) * cost.seconds)
         .fold(0.0, |a, b| a + b);
     let waited_s = waited_s(plan, &steps).into_iter().fold(overlap_s, f64::max);
-    let schedule = schedule::schedule(plan, &steps, waited_s..=serial_s);
+    let mut schedule = schedule::schedule(plan, &steps, waited_s..=serial_s);
+    // What is copied to the host takes no cores, and is taken to be hidden first.
+    let moved_s = comm_s - host_s;
+    let hidden_s = (serial_s - host_s - schedule.makespan_s).clamp(0.0, moved_s.max(0.0));
+    schedule.makespan_s += plan.program.hardware.contention() * hidden_s;
     let memory = liveness::memory(plan);
     let held = held::held(plan, &memory);
     Report {

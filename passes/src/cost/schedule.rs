@@ -17,6 +17,12 @@
 //! with what is inside extrapolated first; the first microbatch gathers the retained weights.
 //! Scheduling all of them would make planning time depend on their number.
 //!
+//! Steps take as long as alone. That collectives slow the compute beside them is added to the
+//! makespan as a whole (`report`), for what is hidden of them: the sum of all steps without it. It
+//! is a share of their time ([`contention`](shardwise_ir::rates::MeasuredRates::contention)), so
+//! that the inequality above holds. The alternative, to stretch steps while others run beside them,
+//! has the same sum where one collective runs at a time, and takes a simulation in small pieces.
+//!
 //! A pipeline is scheduled separately ([`crate::cost::pipeline_stages`]) and takes its makespan
 //! between the steps around it, plus the steps that its stages run once, before or after all
 //! microbatches.

@@ -20,6 +20,8 @@ pub struct Case {
     pub measured: f64,
     /// Programs whose times add up.
     pub parts: Vec<Part>,
+    /// Whether the measured run wrote the scores of attention to memory.
+    pub writes_scores: bool,
     /// Why it is no measure of the cost model, if it is none: it is shown and not counted.
     pub outlier: Option<String>,
 }
@@ -92,6 +94,7 @@ fn case(value: &Value) -> Case {
         group: group(value),
         measured: measured.expect("a measurement"),
         parts: value["parts"].as_array().into_iter().flatten().map(part).collect(),
+        writes_scores: value["attention"] == "written",
         outlier: value["outlier"].as_str().map(str::to_owned),
     }
 }

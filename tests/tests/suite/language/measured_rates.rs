@@ -1,7 +1,7 @@
 //! Times at measured rates, held against measured kernels; and what a program and an option say of
 //! them.
 
-use shardwise::{Options, Rates, Strategy, hardware};
+use shardwise::{Options, Planned, Rates, Strategy, hardware};
 use shardwise_tests::planning::planned;
 use shardwise_tests::read;
 
@@ -123,6 +123,63 @@ fn attending(chip: &str, queries: u64, keys: &str) -> String {
          dim D=512, N=4, H=128\ninput x[B, T, D]\nparam wq[D, N, H], wo[N, H, D]\n{keys}\n\
          q = x *D wq\no = softmax_S(q *H k) *S v\ny = o *N,H wo\noutput y[B, T, D]\n"
     )
+}
+
+/// A plan on a chip of a hardware file.
+fn planned_on(keys: &str, source: &str) -> Planned {
+    let chip = format!("[mine]\nbase = \"h100\"\n{keys}");
+    let known = hardware::parse("mine.toml", &chip).expect("a hardware file");
+    let options = Options { known, memory: Some(f64::INFINITY), ..Options::default() };
+    planned(&format!("hardware mine, rates=measured\n{source}"), &options)
+}
+
+#[test]
+fn attention_has_a_rate_of_its_own_in_training() {
+    let attention = "mesh X=1\ndim B=1, T=16384, S=T, N=32, H=128\n\
+        input q[B, T, N, H], k[B, S, N, H], v[B, S, N, H]\n\
+        o = softmax_S(causal_{T,S}(q *H k)) *S v\n";
+    let forward = format!("{attention}output o[B, T, N, H]\n");
+    let both = format!(
+        "{attention}input do[B, T, N, H]\nbackward from o given do\n\
+         output dq[B, T, N, H], dk[B, S, N, H], dv[B, S, N, H]\n"
+    );
+    let seconds = |source: &str, keys: &str| planned_on(keys, source).report.serial_s;
+    let keys = |training: f64| {
+        format!("sustained = 1.0\nattention = 0.6\nattention_training = {training}\n")
+    };
+    let (same, half) = (keys(0.6), keys(0.3));
+    assert_eq!(seconds(&forward, &same).to_bits(), seconds(&forward, &half).to_bits());
+    let slower = seconds(&both, &half) / seconds(&both, &same);
+    assert!((1.9..2.0).contains(&slower), "{slower}");
+    // Without a figure of its own, a chip has that of attention.
+    let typical = "[other]\nbf16 = 989e12\nmemory = 80e9\nmemory_bandwidth = 3.35e12\n\
+        links = \"switch\"\nlink_bandwidth = 450e9\nsustained = 1.0\nattention = 0.6\n";
+    let known = |text: &str| hardware::parse("other.toml", text).expect("a hardware file");
+    let on = |text: &str| {
+        let options = Options { known: known(text), ..Options::default() };
+        planned(&format!("hardware other, rates=measured\n{both}"), &options).report.serial_s
+    };
+    let stated = format!("{typical}attention_training = 0.6\n");
+    assert_eq!(on(typical).to_bits(), on(&stated).to_bits());
+}
+
+#[test]
+fn hidden_collectives_slow_the_compute_beside_them() {
+    // The gather of each layer's weight runs beside the products of the layer before.
+    let source = "mesh X=8\ndim B=65536, D=4096, F=16384\ninput x[B_X, D]\n\
+        repeat L=6 {\n  carry x\n  param Win[D_X, F], Wout[F, D_X]\n\
+        \x20 x = x + gelu(x *D Win) *F Wout\n}\noutput x[B_X, D]\n";
+    let report = |share: f64| planned_on(&format!("contention = {share}\n"), source).report;
+    let (free, half, whole) = (report(0.0), report(0.5), report(1.0));
+    let hidden_s = free.serial_s - free.schedule.makespan_s;
+    assert!(hidden_s > 0.5 * free.comm_s, "{hidden_s} of {}", free.comm_s);
+    let near = |a: f64, b: f64| assert!((a - b).abs() <= 1e-9 * b, "{a} {b}");
+    near(half.schedule.makespan_s, free.schedule.makespan_s + 0.5 * hidden_s);
+    near(whole.schedule.makespan_s, free.serial_s);
+    near(half.serial_s, free.serial_s);
+    let chip =
+        |name: &str| shardwise::Hardware::preset(name).expect("a preset").measured.contention;
+    assert_eq!((chip("h100"), chip("tpu-v5p")), (Some(0.6), None));
 }
 
 #[test]
