@@ -23,9 +23,17 @@ impl Source {
     }
 }
 
-/// Reads a file, or standard input for `-`.
+/// Reads a program from a file, or from standard input for `-`.
 pub(crate) fn read(path: &str) -> Result<Source> {
-    let bytes = bytes(path).map_err(|error| unreadable(path, &error))?;
+    read_a(PROGRAM, path)
+}
+
+/// What most commands read.
+const PROGRAM: &str = "program";
+
+/// Reads another text, `what` it is in words.
+pub(crate) fn read_a(what: &str, path: &str) -> Result<Source> {
+    let bytes = bytes(path).map_err(|error| unreadable(what, path, &error))?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source { path: path.to_owned(), text }),
         Err(error) => {
@@ -52,13 +60,16 @@ pub(crate) fn bytes(path: &str) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn unreadable(path: &str, error: &io::Error) -> Error {
+fn unreadable(what: &str, path: &str, error: &io::Error) -> Error {
     let hint = match error.kind() {
-        io::ErrorKind::NotFound => "; give the path of a program, or - for standard input",
-        io::ErrorKind::IsADirectory => {
-            "; give the path of a program in it (`shardwise check` alone reads folders)"
+        io::ErrorKind::NotFound => {
+            format!("; give the path of a {what}, or - for standard input")
         }
-        _ => "",
+        io::ErrorKind::IsADirectory if what == PROGRAM => {
+            "; give the path of a program in it (`shardwise check` alone reads folders)".to_owned()
+        }
+        io::ErrorKind::IsADirectory => format!("; give the path of a {what} in it"),
+        _ => String::new(),
     };
-    Error::unreadable(path, error, hint)
+    Error::unreadable(path, error, &hint)
 }

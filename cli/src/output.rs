@@ -68,9 +68,15 @@ impl Output {
                 self.at_least(status);
                 self.remark(&format!("error: {text}"))
             }
-            Error::Findings(findings) => self.findings(&findings),
+            Error::Findings(findings) => self.refusal(&findings),
             Error::Io(error) => Err(error.into()),
         }
+    }
+
+    /// Prints why there is no result. That is never success, whatever the reason.
+    pub(crate) fn refusal(&mut self, findings: &Findings) -> Result {
+        self.at_least(ExitStatus::Failure);
+        self.findings(findings)
     }
 
     /// Prints diagnostics; errors among them fail the run.
@@ -103,6 +109,24 @@ impl Output {
 pub(crate) fn write_file(path: &str, content: impl AsRef<[u8]>) -> Result {
     shardwise::build::write(Path::new(path), content)
         .map_err(|error| Error::unwritable(path, &error))
+}
+
+/// Fails if the file to write is one of those that the command reads, also through links: `cost
+/// p.shard -o p.shard` would leave no program. Devices may be read and written.
+pub(crate) fn refuse_to_replace<'s>(
+    sources: impl IntoIterator<Item = &'s String>,
+    target: Option<&String>,
+) -> Result {
+    let Some(path) = target else { return Ok(()) };
+    let file = |path: &str| Path::new(path).canonicalize().ok().filter(|path| path.is_file());
+    let Some(target) = file(path) else { return Ok(()) };
+    let mut named = sources.into_iter().filter(|source| *source != "-");
+    match named.find(|source| file(source).is_some_and(|source| source == target)) {
+        None => Ok(()),
+        Some(source) => Err(Error::usage(format!(
+            "`{path}` would replace `{source}`, which this command reads; write to another file"
+        ))),
+    }
 }
 
 /// A diagnostic as it is drawn for terminals, without the end of its last line.

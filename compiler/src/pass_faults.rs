@@ -10,7 +10,7 @@ use shardwise_ir::print::Printer;
 use shardwise_ir::program::{Op, Program, Value};
 use shardwise_ir::sharding::{Pin, Unreduced};
 use shardwise_ir::{Diag, verify};
-use shardwise_passes::pipeline::{KernelFault, PlanFault, RewriteFault, Strategy};
+use shardwise_passes::pipeline::{KernelFault, PlanFault, RewriteFault};
 use shardwise_passes::textbook::Infeasible;
 
 use crate::options::Options;
@@ -45,13 +45,7 @@ pub(crate) fn of_plan(program: &Program, fault: &PlanFault, options: &Options) -
         PlanFault::Infeasible(infeasible) => infeasible_plan(program, *infeasible),
         // The caller, who cancelled it or has a cheaper plan, reads nothing.
         PlanFault::Cancelled | PlanFault::NotBelow(_) => None,
-        PlanFault::OverCapacity(plan) => {
-            let whose = match options.strategy {
-                Strategy::Search => "the smallest plan found",
-                Strategy::Textbook => "the textbook's plan",
-            };
-            budget::no_room(&plan.as_ref().into(), whose, options.capacity(program))
-        }
+        PlanFault::OverCapacity(plan) => budget::no_room(&plan.as_ref().into(), options),
     }
 }
 

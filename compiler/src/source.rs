@@ -3,3 +3,6 @@
 pub mod files;
 pub mod oneliner;
 pub(crate) mod place;
+
+/// What some programs write before the text of a file.
+pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';

@@ -165,16 +165,12 @@ fn within(
     } else {
         limit.feasible_or_tighter(enough)
     };
-    let Some((plan, seconds)) = plan else {
-        if !is_open {
+    let (plan, seconds) = match plan {
+        Some(plan) => plan,
+        None if !is_open => {
             return Err(Refusal::NotBelow(Some(lower_bound_s.min(request.below_s()))));
         }
-        let smallest = match request.effort {
-            Effort::Normal | Effort::High => limit.smallest(&found.plan, least_bytes),
-            Effort::Quick => found.plan,
-        };
-        let peak = memory_of(&ExpandedPlan::from(&smallest)).peak_bytes;
-        return Err(Refusal::OverCapacity(Box::new(smallest), peak));
+        None => cheapest_or_refusal(&limit, found.plan, least_bytes, request.effort)?,
     };
     debug_assert!(lower_bound_s <= seconds * (1.0 + 1e-9), "a plan costs less than its bound");
     let optimality = if can_prune(lower_bound_s, seconds) {
@@ -184,6 +180,24 @@ fn within(
     };
     let unlimited_s = Some(unlimited_s(tables, &plan, request.objective));
     Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: found.layouts, unlimited_s })
+}
+
+/// A plan that fits and that the search for the smallest plan meets, where no other search has one;
+/// else the refusal with the smallest. `enough` is the plan without a limit, which does not fit.
+fn cheapest_or_refusal(
+    limit: &Limit<'_, '_>,
+    enough: Plan,
+    least_bytes: f64,
+    effort: Effort,
+) -> Result<(Plan, f64), Refusal> {
+    let found = match effort {
+        Effort::Normal | Effort::High => limit.cheapest_or_smallest(&enough, least_bytes),
+        Effort::Quick => Err(Box::new(enough)),
+    };
+    found.map_err(|smallest| {
+        let peak = memory_of(&ExpandedPlan::from(&*smallest)).peak_bytes;
+        Refusal::OverCapacity(smallest, peak)
+    })
 }
 
 /// The bound of a search that has found a plan.

@@ -6,14 +6,16 @@ use shardwise::calibrate::{Calibration, calibrate as fit};
 use super::hardware::known;
 use crate::args::CalibrateArgs;
 use crate::error::{Error, Result};
-use crate::input::{Source, read};
-use crate::output::{Output, write_file};
+use crate::input::{Source, read_a};
+use crate::output::{Output, refuse_to_replace, write_file};
 
 pub(super) fn calibrate(args: &CalibrateArgs, output: &mut Output) -> Result {
+    refuse_to_replace(&args.measurements, args.output.as_ref())?;
     let base = chip(args)?;
     let name = args.name.clone().unwrap_or_else(|| format!("measured-{}", base.name));
     check_name(&name)?;
-    let sources = args.measurements.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
+    let sources = args.measurements.iter().map(|path| read_a("file of measurements", path));
+    let sources = sources.collect::<Result<Vec<_>>>()?;
     let texts: Vec<(&str, &str)> =
         sources.iter().map(|Source { path, text }| (path.as_str(), text.as_str())).collect();
     let fitted = fit(&texts, &base, &name)?;

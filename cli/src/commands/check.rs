@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::exit_status::ExitStatus;
 use crate::input::{Source, read};
 use crate::options;
-use crate::output::{Output, draw, write_file};
+use crate::output::{Output, draw, refuse_to_replace, write_file};
 use crate::programs::{self, Found};
 
 /// A program to check.
@@ -181,6 +181,7 @@ fn print(args: &CheckArgs, files: &[Linted], output: &mut Output) -> Result {
         },
         CheckFormat::Of(format) => (format.write)(files).map_err(Error::usage)?,
     };
+    refuse_to_replace(files.iter().map(|file| &file.name), args.output.as_ref())?;
     match &args.output {
         Some(path) => write_file(path, &text),
         None => output.print(&text),

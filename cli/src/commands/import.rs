@@ -7,9 +7,9 @@ use shardwise::import::hf::{self, Setting};
 
 use crate::args::import::{HfArgs, ImportSource};
 use crate::error::{Error, Result};
-use crate::input::read;
+use crate::input::read_a;
 use crate::options;
-use crate::output::{Output, write_file};
+use crate::output::{Output, refuse_to_replace, write_file};
 
 pub(super) fn import(source: &ImportSource, output: &mut Output) -> Result {
     match source {
@@ -20,6 +20,7 @@ pub(super) fn import(source: &ImportSource, output: &mut Output) -> Result {
 }
 
 fn from_hf(args: &HfArgs, output: &mut Output) -> Result {
+    refuse_to_replace([&args.config], args.output.as_ref())?;
     let setting = Setting {
         step: args.step,
         batch: args.batch,
@@ -34,7 +35,7 @@ fn from_hf(args: &HfArgs, output: &mut Output) -> Result {
 
 /// The program of a configuration; its warnings are written to standard error.
 pub(super) fn program(config: &str, setting: &Setting, output: &mut Output) -> Result<String> {
-    let text = read(config)?.text;
+    let text = read_a("`config.json`", config)?.text;
     let imported = hf::program(&text, setting)
         .map_err(|error| Error::input(format!("{NOT_IMPORTED}: `{config}`: {error}")))?;
     warn(&imported.warnings, output)?;

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::input::{Source, read};
 use crate::interrupt::{on_ctrl_c, search_is_over};
 use crate::options;
-use crate::output::{Output, write_file};
+use crate::output::{Output, refuse_to_replace, write_file};
 use crate::progress::with_gap;
 
 /// Plans every program and shows its plan; a program that cannot be planned is reported and
@@ -26,7 +26,7 @@ pub(super) fn for_each_plan(
             with_gap(&options, |options| shardwise::plan(&source.path, &source.text, options));
         search_is_over();
         match planned {
-            Err(findings) => output.findings(&findings)?,
+            Err(findings) => output.refusal(&findings)?,
             Ok(mut planned) => {
                 planned.name = source.program();
                 output.findings(&planned.warnings)?;
@@ -40,13 +40,14 @@ pub(super) fn for_each_plan(
 /// What is written of the plan of one program, in a file.
 pub(super) fn write_one(
     args: &ProgramArgs,
-    path: &str,
+    path: &String,
     output: &mut Output,
     written: impl Fn(&Planned) -> Result<String>,
 ) -> Result {
     if args.files.len() > 1 {
         return Err(Error::usage("-o takes one program; run the command once for each"));
     }
+    refuse_to_replace(&args.files, Some(path))?;
     let mut text = None;
     for_each_plan(args, output, |planned, _| {
         text = Some(written(planned)?);

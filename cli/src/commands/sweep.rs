@@ -9,10 +9,11 @@ use crate::args::sweep::SweepArgs;
 use crate::error::{Error, Result};
 use crate::input::read;
 use crate::options;
-use crate::output::{Output, write_file};
+use crate::output::{Output, refuse_to_replace, write_file};
 use crate::progress::with_bar;
 
 pub(super) fn sweep(args: &SweepArgs, output: &mut Output) -> Result {
+    refuse_to_replace(&args.files, args.output.as_ref())?;
     let grid = Grid::parse(&args.mesh, &args.dims, &args.hardware).map_err(Error::usage)?;
     let expression = args.one_liner.expression.iter();
     let expression = expression.map(|expression| Ok(one_liner(expression, &grid)));

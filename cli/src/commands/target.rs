@@ -15,21 +15,24 @@ use crate::args::plan::{PlanArgs, ProgramArgs};
 use crate::error::{Error, Result};
 use crate::exit_status::ExitStatus;
 use crate::input;
-use crate::output::{Output, write_file};
+use crate::output::{Output, refuse_to_replace, write_file};
 
 /// Writes the plan to `path`, in the format that `in_format` prints.
 pub(super) fn plan(
-    path: &str,
+    path: &String,
     args: &PlanArgs,
     in_format: impl Fn(&Planned) -> Result<String>,
     output: &mut Output,
 ) -> Result {
-    let PlanArgs { programs, target, .. } = args;
+    let PlanArgs { programs, target, format, .. } = args;
     if programs.files.len() > 1 {
         return Err(Error::usage("-o takes one program; run the command once for each"));
     }
+    refuse_to_replace(programs.files.iter().chain([path]), target.depfile.as_ref())?;
     let mut text = String::new();
+    let mut is_plan = true;
     for_each_plan(programs, output, |planned, _| {
+        is_plan = format.name == "text" && planned.strategy_name() == "explicit";
         text = in_format(&as_read_from(path, planned, programs)?)?;
         Ok(())
     })?;
@@ -38,6 +41,10 @@ pub(super) fn plan(
     }
     if target.check {
         return up_to_date(path, programs, &text);
+    }
+    // A plan may be replaced by itself with other costs; a program would be lost.
+    if !is_plan {
+        refuse_to_replace(&programs.files, Some(path))?;
     }
     if let Some(depfile) = &target.depfile {
         // First, since an output without its dependencies would never be rebuilt.

@@ -13,10 +13,12 @@ use crate::error::{Error, Result};
 use crate::input::read;
 use crate::interrupt;
 use crate::options;
-use crate::output::{Output, write_file};
+use crate::output::{Output, refuse_to_replace, write_file};
 use crate::progress::with_proof;
 
 pub(super) fn tune(args: &TuneArgs, output: &mut Output) -> Result {
+    let programs = std::iter::once(&args.file).chain(&args.against);
+    refuse_to_replace(programs, args.output.as_ref())?;
     let source = read(&args.file)?;
     let sizes = SizeArgs {
         mesh: None,

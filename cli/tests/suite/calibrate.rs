@@ -18,6 +18,11 @@ fn measurements() -> String {
     after.split_once("```").expect("its end").0.to_owned()
 }
 
+/// The same with a byte order mark, as spreadsheets write it.
+fn with_mark() -> String {
+    format!("\u{feff}{}", measurements())
+}
+
 fn refused(folder: &Path, arguments: &[&str], status: i32) -> String {
     let output = run_in(folder, arguments, "");
     assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", text(&output.stderr));
@@ -43,6 +48,8 @@ fn the_file_goes_where_it_is_asked_for() {
     assert_eq!(std::fs::read_to_string(folder.join("m.toml")).expect("it was written"), file);
     let piped = run_in(&folder, &["calibrate", "-", "--hardware", "h100"], &measurements());
     assert_eq!(text(&piped.stdout), file, "standard input");
+    let marked = run_in(&folder, &["calibrate", "-", "--hardware", "h100"], &with_mark());
+    assert_eq!(text(&marked.stdout), file, "{}", text(&marked.stderr));
     // A chip of a hardware file, and another name.
     let again = ["calibrate", "bench.csv", "--hardware-file", "m.toml", "--hardware"];
     let named = [&again[..], &["measured-h100", "--name", "mine"]].concat();
@@ -62,7 +69,9 @@ fn wrong_uses_say_what_to_type() {
     let name = refused(&folder, &with(&["--hardware", "h100", "--name", "my chip"]), 2);
     assert!(name.contains("letters, digits"), "{name}");
     let missing = refused(&folder, &["calibrate", "no.csv", "--hardware", "h100"], 2);
-    assert!(missing.contains("no.csv"), "{missing}");
+    assert!(missing.contains("no.csv") && missing.contains("file of measurements"), "{missing}");
+    let over = refused(&folder, &with(&["--hardware", "h100", "-o", "bench.csv"]), 2);
+    assert!(over.contains("would replace `bench.csv`"), "{over}");
     std::fs::write(folder.join("wrong.csv"), "kind,measured_us\nproduct,3\n").expect("a file");
     let wrong = ["calibrate", "bench.csv", "wrong.csv", "--hardware", "h100", "-o", "m.toml"];
     let wrong = refused(&folder, &wrong, 1);

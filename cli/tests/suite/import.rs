@@ -20,6 +20,15 @@ fn a_configuration_is_planned_in_one_line() {
 }
 
 #[test]
+fn a_configuration_may_begin_with_a_byte_order_mark() {
+    let config = std::fs::read_to_string(root().join("tests/configs/llama-3.2-1b.json"));
+    let config = config.expect("the fixture is there");
+    let imported = run(&["import", "hf", "-"], &format!("\u{feff}{config}"));
+    assert!(imported.status.success(), "{}", text(&imported.stderr));
+    assert_eq!(imported.stdout, run(&["import", "hf", "-"], &config).stdout);
+}
+
+#[test]
 fn sizes_and_the_machine_are_those_that_are_given() {
     let config = std::fs::read_to_string(root().join("tests/configs/llama-3.2-1b.json"));
     let folder = empty_folder("import-sizes");
@@ -59,6 +68,8 @@ fn mistakes_say_what_is_wrong() {
     let (code, error) = refused(&["missing.json"], "");
     assert_eq!(code, Some(2));
     assert!(error.contains("cannot read `missing.json`: no such file"), "{error}");
+    let (_, error) = refused(&["tests/configs"], "");
+    assert!(error.contains("is a directory; give the path of a `config.json` in it"), "{error}");
     for (input, expected) in [
         ("hidden", "not JSON: "),
         ("{}", "there is no field `model_type`"),

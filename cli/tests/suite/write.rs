@@ -61,6 +61,38 @@ fn a_folder_is_not_replaced() {
     assert!(folder.join("out").is_dir());
 }
 
+/// Commands whose output would replace what they read; `link` leads to the program.
+const OVER_INPUTS: [&[&str]; 9] = [
+    &["plan", "p.shard", "-o", "p.shard"],
+    &["plan", "p.shard", "-o", "./p.shard", "--if-changed"],
+    &["plan", "p.shard", "-o", "p.plan", "--depfile", "p.shard"],
+    &["cost", "p.shard", "-o", "p.shard"],
+    &["export", "jax", "p.shard", "-o", "p.shard"],
+    &["check", "p.shard", "--format", "json", "-o", "p.shard"],
+    &["sweep", "p.shard", "--mesh", "X=2|4", "-o", "p.shard"],
+    &["tune", "p.shard", "--chips", "2", "-o", "p.shard"],
+    &["plan", "link", "-o", "p.shard"],
+];
+
+#[test]
+fn no_program_is_replaced_by_what_is_made_of_it() {
+    let folder = folder("write-over");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("p.shard", folder.join("link")).expect("a link can be made");
+    let commands = OVER_INPUTS.iter().filter(|arguments| cfg!(unix) || arguments[1] != "link");
+    for arguments in commands {
+        let output = run_in(&folder, arguments, "");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let error = text(&output.stderr);
+        assert!(error.contains("would replace"), "{error}");
+        assert_eq!(read(&folder.join("p.shard")), PROGRAM, "{arguments:?}");
+    }
+    for arguments in [["plan", "p.shard", "-o", "p.plan"], ["plan", "p.plan", "-o", "p.plan"]] {
+        let output = run_in(&folder, &arguments, "");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+}
+
 #[test]
 fn writers_at_the_same_time_leave_one_whole_file() {
     let folder = folder("write-together");

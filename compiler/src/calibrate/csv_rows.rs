@@ -11,6 +11,7 @@ use strum::VariantArray;
 
 use super::measurement::{Attention, CollectiveName, Kernel, Measurement};
 use super::text::{Text, over_devices, wrong};
+use crate::source::BYTE_ORDER_MARK;
 
 /// The kinds besides the collectives; the last two are attention as tables of kernels call it.
 const KINDS: [&str; 5] = ["product", "pass", "attention", "prefill", "decode"];
@@ -18,11 +19,13 @@ const KINDS: [&str; 5] = ["product", "pass", "attention", "prefill", "decode"];
 /// Columns that are known besides sizes; others (`source`, a date) are the author's own.
 const TIMES: [(&str, f64); 2] = [("measured_us", 1e-6), ("measured_s", 1.0)];
 
-/// Where the table begins, if there is one: at a line of names, `kind` among them.
+/// Where the table begins, if there is one: at a line of names, `kind` among them. Spreadsheets
+/// write a byte order mark before it.
 pub(super) fn head(text: &str) -> Option<usize> {
     let is_head = |line: &str| line.split(',').any(|name| name.trim() == "kind");
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
+    let marked = text.trim_start_matches(BYTE_ORDER_MARK);
+    let mut start = text.len() - marked.len();
+    for line in marked.split_inclusive('\n') {
         if is_head(line) {
             return Some(start);
         }

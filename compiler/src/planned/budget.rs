@@ -10,6 +10,7 @@ use shardwise_passes::liveness;
 use shardwise_passes::report::Report;
 
 use crate::display::units;
+use crate::options::{Effort, Options, Strategy};
 
 /// The budgets of the program that the plan breaks; each error shows the offending step.
 pub(crate) fn broken(plan: &Plan, report: &Report) -> Vec<Diag> {
@@ -136,10 +137,15 @@ pub(crate) fn over_capacity(plan: &Plan, report: &Report, capacity: Option<f64>)
 /// The limit of values that a message lists, the largest first.
 const CULPRITS: usize = 3;
 
-/// The error that no plan fits: `whose` plan is the smallest, and the values live at its peak.
-pub(crate) fn no_room(plan: &ExpandedPlan<'_>, whose: &str, capacity: Option<f64>) -> Option<Diag> {
+/// The error that no plan fits: the smallest one, and the values live at its peak.
+pub(crate) fn no_room(plan: &ExpandedPlan<'_>, options: &Options) -> Option<Diag> {
     let memory = liveness::memory(plan);
-    let capacity = capacity.filter(|&capacity| memory.peak_bytes > capacity)?;
+    let capacity =
+        options.capacity(&plan.program).filter(|&capacity| memory.peak_bytes > capacity)?;
+    let whose = match options.strategy {
+        Strategy::Search => "the smallest plan found",
+        Strategy::Textbook => "the textbook's plan",
+    };
     let step = memory.peak_step.unwrap_or(0);
     let held = liveness::live_at(plan, plan.dataflow(), step);
     let list = held.iter().take(CULPRITS).map(|(of, bytes)| {
@@ -162,7 +168,24 @@ pub(crate) fn no_room(plan: &ExpandedPlan<'_>, whose: &str, capacity: Option<f64
     };
     let diag = Diag::error(codes::budget::NO_ROOM, message, span, label);
     Some(diag.help(format!(
-        "live there: {}; shard more, use more devices, or set `--memory` to the capacity",
-        held.join(", ")
+        "live there: {}; shard more, use more devices, or set `--memory` to the capacity{}",
+        held.join(", "),
+        early_end(options)
     )))
+}
+
+/// What to add where the search has not looked for every plan that it could find.
+fn early_end(options: &Options) -> &'static str {
+    match options {
+        Options { strategy: Strategy::Textbook, .. } => {
+            "; `--strategy search` looks for plans that fit"
+        }
+        _ if options.is_due() => {
+            "; the search ended before it had looked for all plans that may fit: give it more time"
+        }
+        Options { effort: Effort::Quick, .. } => {
+            "; `--effort normal` looks for more plans that may fit"
+        }
+        _ => "",
+    }
 }

@@ -9,11 +9,13 @@ use super::architecture::{
 use super::config::{Config, wrong};
 use super::families::{self, Family, Routing, Sliding, Traits};
 use super::{Step, model_types};
+use crate::source::BYTE_ORDER_MARK;
 
 type Result<T> = std::result::Result<T, String>;
 
 /// The model of a configuration, and what a program of this step does not have of it.
 pub(super) fn read(text: &str, step: Step) -> Result<(Architecture, Vec<String>)> {
+    let text = text.trim_start_matches(BYTE_ORDER_MARK);
     let value: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
     let Value::Object(fields) = value else {
         return Err("not a JSON object, as a `config.json` is".to_owned());

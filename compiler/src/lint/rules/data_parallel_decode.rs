@@ -72,13 +72,17 @@ fn finding(context: &LintContext<'_>, axis: AxisId) -> Option<Finding> {
         return None;
     }
     let placed = weights.iter().filter_map(|&value| {
-        let sharding = saving.after.plan.program.values[value]
-            .declared_sharding
-            .as_ref()
-            .and_then(Pin::exact)?;
-        Some(format!("`{}`", print::materialization(program, &Materialization { value, sharding })))
+        let declared = &saving.after.plan.program.values[value].declared_sharding;
+        let sharding = declared.as_ref().and_then(Pin::exact)?;
+        Some(Materialization { value, sharding })
     });
-    let placed: Vec<String> = placed.collect();
+    let placed: Vec<Materialization> = placed.collect();
+    // What is saved may have another cause, such as a sum over another axis.
+    if !placed.iter().any(|weight| weight.sharding.uses(AxisRef::whole(axis))) {
+        return None;
+    }
+    let printed = |weight| format!("`{}`", print::materialization(program, weight));
+    let placed: Vec<String> = placed.iter().map(printed).collect();
     let devices = program.mesh.axes[axis].size;
     let name = &program.mesh.axes[axis].name;
     let message = format!(

@@ -129,7 +129,7 @@ impl<'a, 't> Limit<'a, 't> {
             Effort::Normal | Effort::High => MOST_SOLUTIONS,
             Effort::Quick => QUICK_SOLUTIONS,
         };
-        let measures = Rc::new(Measures::new(tables, request.objective));
+        let measures = Rc::new(Measures::new(tables, request.objective, capacity));
         let is_quick = request.effort == Effort::Quick;
         Self {
             tables,
@@ -212,7 +212,17 @@ impl<'a, 't> Limit<'a, 't> {
                 best.plan = tighter.plan;
             }
         }
+        self.add_cheapest(&mut best);
         best
+    }
+
+    /// Takes over the cheapest plan that fits of all that any search has measured.
+    fn add_cheapest(&self, best: &mut FeasiblePlan) {
+        if let Some((plan, seconds)) = self.measures.cheapest()
+            && seconds < best.seconds()
+        {
+            best.plan = Some((plan, seconds));
+        }
     }
 
     /// The search over what is live, which closes small programs.
@@ -381,9 +391,20 @@ impl<'a, 't> Limit<'a, 't> {
             .unwrap_or(from_bytes)
     }
 
-    /// The plan with the smallest peak found, where every plan takes `too_little` bytes at least
-    /// and `enough` is the plan without a limit.
-    pub(crate) fn smallest(&self, enough: &Plan, mut too_little: f64) -> Plan {
+    /// The cheapest plan that fits of those that the search for the smallest one measures, where
+    /// other searches have none; else the smallest, as an error. Every plan takes `too_little`
+    /// bytes at least, and `enough` is the plan without a limit.
+    pub(crate) fn cheapest_or_smallest(
+        &self,
+        enough: &Plan,
+        too_little: f64,
+    ) -> Result<(Plan, f64), Box<Plan>> {
+        let smallest = self.smallest(enough, too_little);
+        self.measures.cheapest().ok_or_else(|| Box::new(smallest))
+    }
+
+    /// The plan with the smallest peak found.
+    fn smallest(&self, enough: &Plan, mut too_little: f64) -> Plan {
         self.measures.peak_bytes(self.textbook);
         let mut best = (enough.clone(), self.measures.peak_bytes(enough));
         let rematerialized = drop_candidates(self.tables.program).into_iter().collect();

@@ -320,6 +320,16 @@ fn brackets_at_a_use_are_found_and_opened_too() {
     );
 }
 
+/// What these brackets cost is the sum over `Y`: without them the weights are replicated, so that
+/// devices along `X` still read all of them.
+#[test]
+fn a_sum_over_another_axis_is_no_reading_of_weights() {
+    let program = "hardware tpu-v5p\nmesh X=2, Y=2\ndim B=8, D=8, F=16\ninput In[B_X, D]\n\
+        param Win[D, F_Y], Wout[F_Y, D]\nOut = gelu(In *D Win) *F Wout\noutput Out[B_X, D]\n";
+    let linted = run(lint::find("SW311").expect("a lint"), program);
+    assert!(!codes_of(&linted).contains(&"SW311"), "{}", drawn(&linted.reports()));
+}
+
 #[test]
 fn edits_not_tried_on_very_large_programs_are_reported() {
     let head = "hardware tpu-v5p\nmesh X=16, Y=4\ndim B=49152, D=8192, F=32768\ninput V0[B_X, D]\n\

@@ -1,7 +1,10 @@
 //! Plans within a limit on memory: they fit, they are not costlier than necessary, and their claims
 //! are true.
 
-use shardwise::{AxisParts, Grouping, Options, Planned, Strategy};
+use std::time::Duration;
+
+use shardwise::options::Effort;
+use shardwise::{AxisParts, Grouping, Objective, Options, Planned, Strategy};
 use shardwise_tests::random::draws;
 use shardwise_tests::{drawn, random_program, read, statements};
 
@@ -117,6 +120,40 @@ fn one_step_at_the_peak_is_left_out_alone() {
         shardwise::plan("program", source, &options).expect("it fits").report.serial_s
     };
     assert!(seconds(1243.0) <= seconds(1179.0));
+}
+
+/// Neither the search within the limit nor those within tighter ones return a plan of this program,
+/// but the one for the smallest plan meets some that fit. It was refused without an error.
+const FOUND_LATE: &str = "hardware tpu-v5e\nmesh X=2, Y=8, Z=2\ndim B=65536, D=4096, F=32768\n\
+    input v0[F_Z, D_Y]\nparam v1: f32[D, B], v2[B_Y, D], v3[F_?, D], v4[D, B]\n\
+    t0 = v0 * v0\nt1 = v0 *D v1\nt2 = v1 *D t0\nt3 = t1 *B v2\nt4 = t1 *F v3\n\
+    t5 = t3 *D v4\nt6 = v3 *D t4\nt7 = t5 *F v0\noutput t2[B_Z, F]\noutput t6[F, B]\n";
+
+fn least_comm(effort: Effort, timeout: Option<Duration>) -> Result<Planned, shardwise::Findings> {
+    let (parts, grouping) = (AxisParts::AsWritten, Grouping::AsWritten);
+    let (objective, memory) = (Objective::Comm, Some(16e9));
+    let asked = Options { objective, memory, effort, timeout, ..Options::default() };
+    shardwise::plan("program", FOUND_LATE, &Options { parts, grouping, ..asked })
+}
+
+#[test]
+fn a_plan_that_only_the_search_for_the_smallest_meets_is_no_refusal() {
+    let planned = least_comm(Effort::Normal, None).expect("a plan of 15.7 GB is known");
+    assert!(planned.report.memory.peak_bytes <= 16e9, "{planned}");
+    assert!(planned.lower_bound_s() <= planned.report.comm_s, "{planned}");
+}
+
+/// Where the search did not look for all plans that may fit, the refusal says what makes it.
+#[test]
+fn a_refusal_says_that_more_work_may_find_a_plan() {
+    let refusal = |effort, timeout| {
+        let findings = least_comm(effort, timeout).expect_err("it finds no plan that fits");
+        findings.reports[0].diag.help.clone().unwrap_or_default()
+    };
+    let quick = refusal(Effort::Quick, None);
+    assert!(quick.ends_with("; `--effort normal` looks for more plans that may fit"), "{quick}");
+    let hasty = refusal(Effort::Normal, Some(Duration::ZERO));
+    assert!(hasty.ends_with(": give it more time"), "{hasty}");
 }
 
 /// Reshards run as late as what they make is read and as early as they save memory: only so do
