@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use indexmap::{IndexMap, IndexSet};
 use rayon::prelude::*;
+use rustc_hash::FxBuildHasher;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{Op, Phase, Program};
@@ -176,30 +177,41 @@ impl<'a> Problem<'a> {
         compute: f64,
         rematerialized: Rematerialized<'_>,
     ) -> Self {
-        builder::build(tables, compute, rematerialized, &layouts::choices)
+        builder::build(tables, compute, rematerialized, |problem| {
+            let ops = (0..problem.program.ops.len()).into_par_iter();
+            ops.map(|op| layouts::choices(problem, op.into())).collect()
+        })
     }
 
-    /// The same problem with other values rematerialised: its choices keep their numbers.
+    /// The problem with these choices of operations alone and with other values rematerialised, and
+    /// the same assignment in it: what a plan of the assignment is made of.
     #[must_use]
-    pub(crate) fn rematerializing_others(&self, rematerialized: Rematerialized<'_>) -> Self {
-        let variables = self
-            .variables
-            .iter()
-            .filter_map(|variable| Some((variable.decides.operation()?, &variable.choices)));
-        let choices_of: IndexMap<OpId, &Vec<Choice>> = variables.collect();
+    pub(crate) fn of_assignment(
+        &self,
+        assignment: &[usize],
+        rematerialized: Rematerialized<'_>,
+    ) -> (Self, Vec<usize>) {
+        let chosen = || self.variables.iter().zip(assignment);
+        let choices_of: IndexMap<OpId, &Choice, FxBuildHasher> = chosen()
+            .filter_map(|(variable, &choice)| {
+                Some((variable.decides.operation()?, &variable.choices[choice]))
+            })
+            .collect();
         // Without results, whose shardings are added on demand.
-        let read_only = |choice: &Choice, op: &Op| Choice {
-            operands: choice.operands.iter().copied().take(op.operands.len()).collect(),
-            ..choice.clone()
+        let read_only = |(id, op): (OpId, &Op)| {
+            let choice = choices_of.get(&id)?;
+            let operands = choice.operands.iter().copied().take(op.operands.len()).collect();
+            Some(Choice { operands, ..(*choice).clone() })
         };
-        builder::build(self.tables, self.compute, rematerialized, &|problem, op| {
-            let as_read = |choice: &Choice| read_only(choice, &problem.program.ops[op]);
-            choices_of
-                .get(&op)
-                .into_iter()
-                .flat_map(|choices| choices.iter().map(as_read))
-                .collect()
-        })
+        let problem = builder::build(self.tables, self.compute, rematerialized, |problem| {
+            let ops = problem.program.ops.iter_enumerated();
+            ops.map(|op| read_only(op).into_iter().collect()).collect()
+        });
+        let only = |(variable, &choice): (&Variable, &usize)| match variable.decides {
+            Decision::Operation(_) => 0,
+            Decision::Declaration(_) => choice,
+        };
+        (problem, chosen().map(only).collect())
     }
 
     /// How often a reshard of a value counts in a block, by whether its result is kept gathered for

@@ -4,8 +4,8 @@
 //! is fast and bounds it, and within memory, if that plan does not fit. In a small space the best
 //! so far only excludes candidates, by their bounds; the others are planned without it, so that no
 //! plan depends on those before it. A large space is planned with little effort, until nothing is
-//! open; then those that could be the best, with all effort ([`again`]). Each round expands the few
-//! open candidates with the least bounds, in parallel; their number does not depend on the machine.
+//! open; then those that could be the best, with all effort ([`again`]). A few candidates are
+//! expanded at once ([`window`]), those with the least bounds first.
 //!
 //! Candidates with batches of several sizes are compared by their time an element of the batch:
 //! bounds of open candidates are in this unit, *rank*, which is seconds where there is one batch.
@@ -15,16 +15,18 @@ mod answer;
 mod fewer;
 mod floor;
 mod order;
+mod window;
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use indexmap::{IndexMap, IndexSet};
-use rayon::prelude::*;
 use shardwise_passes::Goal;
 
 use self::again::Again;
 use self::fewer::Families;
 use self::floor::{Floor, Group, group};
+use self::window::Running;
 use super::candidate::Candidate;
 use super::leaf::{Leaves, Outcome, Refusal, Stage};
 use super::strategy::Strategy;
@@ -70,6 +72,10 @@ pub(super) struct Search<'a, 's> {
     /// Candidates that differ in microbatches, which bound each other.
     families: Families,
     open: Vec<Open>,
+    /// What is expanded now, in the order in which it began.
+    running: VecDeque<Running>,
+    /// How many expansions began.
+    begun: usize,
     found: Vec<(usize, Strategy)>,
     /// Found with little effort, and not proven.
     quick: IndexSet<usize>,
@@ -116,6 +122,8 @@ impl<'a, 's> Search<'a, 's> {
             floors: IndexMap::new(),
             families,
             open: Vec::new(),
+            running: VecDeque::new(),
+            begun: 0,
             found: Vec::new(),
             quick: IndexSet::new(),
             again: Again::default(),
@@ -135,34 +143,7 @@ impl<'a, 's> Search<'a, 's> {
         self.leaves.capacity = self.template.capacity_bytes()?;
         self.floors = self.all_floors();
         self.open_candidates();
-        let mut is_done = false;
-        while !self.is_late() {
-            self.cut();
-            if self.open.is_empty() {
-                self.reopen();
-            }
-            let round = self.next_round();
-            if round.is_empty() {
-                is_done = true;
-                break;
-            }
-            let goals: Vec<Goal> = round.iter().map(|open| self.goal(open)).collect();
-            let expanded = round.par_iter().zip(&goals);
-            let expanded = expanded.map(|(open, goal)| {
-                self.leaves.expand(&self.candidates[open.candidate], open.stage, goal)
-            });
-            let outcomes: Vec<Outcome> = expanded.collect();
-            if self.is_stopped() {
-                self.open.extend(round);
-                break;
-            }
-            self.space.runs += round.len();
-            for ((open, goal), outcome) in round.into_iter().zip(&goals).zip(outcomes) {
-                self.close(open, goal, outcome);
-            }
-            self.raise_bounds();
-            self.progress();
-        }
+        let is_done = self.expand_all();
         self.count_rest(is_done);
         self.space.left = self.left();
         self.space.stopped = self.is_stopped();
@@ -314,7 +295,8 @@ impl<'a, 's> Search<'a, 's> {
 
     /// Candidates without a plan that are not done.
     fn left(&self) -> usize {
-        let open = self.open.iter().filter(|open| !self.is_found(open.candidate)).count();
+        let open = self.open.iter().chain(self.running());
+        let open = open.filter(|open| !self.is_found(open.candidate)).count();
         open + self.again.open().count()
     }
 
@@ -385,7 +367,8 @@ impl<'a, 's> Search<'a, 's> {
 
     /// Nothing has a lower rank: the least of what is open or aside, was cut, or was planned.
     fn lower_bound(&self) -> f64 {
-        let open = self.open.iter().chain(self.again.open()).map(|open| open.bound);
+        let open = self.open.iter().chain(self.running()).chain(self.again.open());
+        let open = open.map(|open| open.bound);
         let found = self.found.iter().map(|(_, strategy)| strategy.rank_bound());
         let least = open.chain(found).fold(self.least_cut, f64::min);
         if least.is_finite() { least } else { 0.0 }

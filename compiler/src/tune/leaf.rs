@@ -18,6 +18,10 @@ use crate::planned::NoPlan;
 /// The part of a time limit that one run of the planner has.
 const SHARES: u32 = 24;
 
+/// In a large space a plan without a memory limit is within this ratio of its bound, unless it
+/// fits: mostly it does not.
+const NEAR: f64 = 2e-3;
+
 /// How a candidate is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -74,7 +78,15 @@ impl Leaves<'_, '_> {
         let fits = |planned: &Planned| {
             self.capacity.is_none_or(|capacity| planned.report.memory.peak_bytes <= capacity)
         };
-        match self.planned_below(candidate, memory, effort, Some(goal)) {
+        let is_near_enough = stage == Stage::Unlimited && !self.is_small;
+        let near = Goal { enough: if is_near_enough { NEAR } else { 0.0 }, ..goal.clone() };
+        let planned = match self.planned_below(candidate, memory, effort, Some(&near)) {
+            Ok(planned) if is_near_enough && fits(&planned) && !is_proven(&planned) => {
+                self.planned_below(candidate, memory, effort, Some(goal))
+            }
+            planned => planned,
+        };
+        match planned {
             Ok(planned) if stage != Stage::Unlimited || fits(&planned) => {
                 if planned.own_s() >= goal.below_s {
                     return Outcome::Refused(Refusal::NotBelow(planned.lower_bound_s()));
@@ -126,6 +138,11 @@ impl Leaves<'_, '_> {
             NoPlan::NotBelow(lower_bound_s) => Refusal::NotBelow(lower_bound_s.unwrap_or(0.0)),
         })
     }
+}
+
+/// Whether nothing is better than a plan.
+fn is_proven(planned: &Planned) -> bool {
+    planned.lower_bound_s() >= planned.own_s()
 }
 
 /// The first error of a candidate.

@@ -1,7 +1,6 @@
 //! Builds a sharding problem from a program, statement by statement.
 
 use indexmap::{IndexMap, IndexSet};
-use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::plan::Materialization;
@@ -20,12 +19,12 @@ use crate::solver::dreyfus_wagner::Terminal;
 use crate::solver::weight::Weight;
 use crate::training::frameworks::regathered;
 
-/// Reads a program into a problem, where `choices` are the layouts of each operation.
+/// Reads a program into a problem, where `choices` are the layouts of all operations.
 pub(super) fn build<'a>(
     tables: &'a Tables<'a>,
     compute: f64,
     rematerialized: Rematerialized<'_>,
-    choices: &(dyn Fn(&Problem<'a>, OpId) -> Vec<Choice> + Sync),
+    choices: impl FnOnce(&Problem<'a>) -> Vec<Vec<Choice>>,
 ) -> Problem<'a> {
     let program = tables.program;
     let fixed = Weight::ZERO;
@@ -38,8 +37,7 @@ pub(super) fn build<'a>(
         per_region: IndexMap::default(),
     };
     builder.declared(&mut problem);
-    let layouts: Vec<Vec<Choice>> =
-        (0..program.ops.len()).into_par_iter().map(|op| choices(&problem, op.into())).collect();
+    let layouts = choices(&problem);
     for ((op_id, op), choices) in program.ops.iter_enumerated().zip(layouts) {
         match &op.kind {
             OpKind::Collective(kind) => builder.written(&mut problem, op_id, op, kind),

@@ -121,12 +121,15 @@ pub struct Goal {
     pub rival: Option<Rival>,
     /// Whether a bound is all that is asked for: no plan is made for its own sake.
     pub is_bound_enough: bool,
+    /// The ratio of a plan without a limit on memory to its bound, less one, at which it is not
+    /// improved: where memory is a limit, its bound alone matters.
+    pub enough: f64,
 }
 
 impl Goal {
     /// Every plan below these seconds is wanted.
     pub fn below(below_s: f64) -> Self {
-        Self { below_s, unlimited_s: None, rival: None, is_bound_enough: false }
+        Self { below_s, unlimited_s: None, rival: None, is_bound_enough: false, enough: 0.0 }
     }
 }
 

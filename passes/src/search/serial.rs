@@ -40,7 +40,8 @@ pub(crate) fn search(
     let objective = request.objective;
     let problem = Problem::new(tables, objective.compute());
     let interrupt = ends_with(textbook).unwrap_or_else(|| request.interrupt.clone());
-    let limits = Limits { interrupt, below: wanted(request), ..Limits::default() };
+    let enough = request.goal.as_ref().map_or(0.0, |goal| goal.enough);
+    let limits = Limits { interrupt, below: wanted(request), enough, ..Limits::default() };
     let Solved { plan: found, bound, exact, alternatives, layouts } =
         solve_below(problem, textbook, limits, ends_with)?;
     let (price, known) =

@@ -171,7 +171,9 @@ impl Rounds<'_, '_> {
             } else {
                 FIRST_PROOF << (GROWTH_OF_PROOFS * number.min(ROUNDS))
             };
-            let is_wanted = now.0 < seconds(self.limits.below);
+            // What is near enough to the bound needs no proof.
+            let is_near = stop == Some(StopReason::BoundReached) && now.0 < now.1;
+            let is_wanted = now.0 < seconds(self.limits.below) && !is_near;
             if is_wanted && let Some(reduced) = self.proof(&left, most).filter(Reduced::is_feasible)
             {
                 return (StopReason::Fixed, Some(reduced));

@@ -86,21 +86,26 @@ impl ConsistencyEdge {
         other.term == self.term && other.labels == self.labels
     }
 
-    fn of_variable(&self) -> Vec<f64> {
-        self.priced(|price| price)
+    /// What the variable pays for a label.
+    fn of_variable(&self, label: u32) -> f64 {
+        let label = label as usize;
+        if self.live[label] { self.price[label] } else { UNREACHABLE }
     }
 
     /// What the term pays for each label.
     pub(crate) fn of_term(&self) -> Vec<f64> {
-        self.priced(|price| -price)
+        let labels = self.live.iter().zip(&self.price);
+        labels.map(|(&live, &price)| if live { -price } else { UNREACHABLE }).collect()
     }
 
-    fn priced(&self, price: impl Fn(f64) -> f64) -> Vec<f64> {
-        self.live
-            .iter()
-            .zip(&self.price)
-            .map(|(&live, &of_label)| if live { price(of_label) } else { UNREACHABLE })
-            .collect()
+    /// Makes the min-marginals of the labels from the costs of the choices.
+    fn marginal_of(&self, costs: &[f64], marginal: &mut Vec<f64>) {
+        marginal.clear();
+        marginal.resize(self.price.len(), UNREACHABLE);
+        for (&label, &cost) in self.labels.iter().zip(costs) {
+            let least = &mut marginal[label as usize];
+            *least = lesser(*least, cost);
+        }
     }
 
     /// Subtracts `share` of the min-marginals of the labels from the variable (or, if negative,
@@ -150,6 +155,9 @@ pub(crate) struct Dual<'m> {
     before: f64,
     /// Numbers evaluated so far.
     pub(crate) work: usize,
+    /// The costs of choices and the min-marginals of labels that are computed now: memory that is
+    /// used again and again.
+    buffers: (Vec<f64>, Vec<f64>),
     /// What ends a pass before its last block.
     pub(crate) interrupt: Interrupt,
 }
@@ -176,6 +184,7 @@ impl<'m> Dual<'m> {
             upper_bound: UNREACHABLE,
             before: 0.0,
             work: 0,
+            buffers: Default::default(),
             interrupt: interrupt.clone(),
         };
         for (number, term) in model.terms.iter().enumerate() {
@@ -316,21 +325,21 @@ impl<'m> Dual<'m> {
         }
     }
 
-    /// The edges that lead to later blocks, and the share that is sent along each.
-    fn next(&self, edges: &[usize], block: Block, forwards: bool) -> (Vec<bool>, f64) {
-        let is_next = |&edge: &usize| {
-            let ConsistencyEdge { variable, term, .. } = self.edges[edge];
-            let (variable, term) =
-                (self.position_of_variable[variable], self.position_of_term[term]);
-            let is_later = match block {
-                Block::Variable(_) => term > variable,
-                Block::Term(_) => variable > term,
-            };
-            is_later == forwards
+    /// Whether an edge leads from a block to a later one.
+    fn is_next(&self, edge: usize, block: Block, forwards: bool) -> bool {
+        let ConsistencyEdge { variable, term, .. } = self.edges[edge];
+        let (variable, term) = (self.position_of_variable[variable], self.position_of_term[term]);
+        let is_later = match block {
+            Block::Variable(_) => term > variable,
+            Block::Term(_) => variable > term,
         };
-        let next: Vec<bool> = edges.iter().map(is_next).collect();
-        let ahead = next.iter().filter(|next| **next).count();
-        (next, 1.0 / ahead.max(edges.len() - ahead).max(1) as f64)
+        is_later == forwards
+    }
+
+    /// The share that is sent along each edge that leads to a later block.
+    fn share(&self, edges: &[usize], block: Block) -> f64 {
+        let ahead = edges.iter().filter(|&&edge| self.is_next(edge, block, true)).count();
+        1.0 / ahead.max(edges.len() - ahead).max(1) as f64
     }
 
     /// The largest excess of a block over its minimum in an assignment below the upper bound. It is
@@ -339,57 +348,69 @@ impl<'m> Dual<'m> {
         self.upper_bound * (1.0 + ROUNDING) - self.before
     }
 
-    /// The cost of each choice of a variable, with the prices of its edges.
-    pub(crate) fn priced_choices(&self, variable: usize, edges: &[usize]) -> Vec<f64> {
+    /// Makes the cost of each choice of a variable, with the prices of its edges.
+    pub(crate) fn price_choices(&self, variable: usize, edges: &[usize], costs: &mut Vec<f64>) {
         let known = self.unary[variable].iter().zip(&self.reduced_cost[variable]);
         let left = |(&own, &reduced): (&f64, &f64)| {
             if reduced < UNREACHABLE { own } else { UNREACHABLE }
         };
-        let mut costs: Vec<f64> = known.map(left).collect();
+        costs.clear();
+        costs.extend(known.map(left));
         for edge in edges.iter().map(|&edge| &self.edges[edge]) {
-            let prices = edge.of_variable();
-            costs.iter_mut().zip(edge.labels()).for_each(|(cost, label)| *cost += prices[label]);
+            let choices = costs.iter_mut().zip(edge.labels.iter());
+            choices.for_each(|(cost, &label)| *cost += edge.of_variable(label));
         }
-        costs
     }
 
     fn balance_variable(&mut self, variable: usize, forwards: bool) {
-        let edges = self.edges_of_variable[variable].clone();
-        let mut costs = self.priced_choices(variable, &edges);
+        let edges = std::mem::take(&mut self.edges_of_variable[variable]);
+        let (mut costs, mut marginal) = std::mem::take(&mut self.buffers);
+        self.price_choices(variable, &edges, &mut costs);
         let least = costs.iter().copied().fold(UNREACHABLE, f64::min);
         self.work += costs.len() * (1 + edges.len());
         self.least_of_variable[variable] = least;
-        if least == UNREACHABLE {
-            return;
+        if least < UNREACHABLE {
+            self.send_of_variable(variable, forwards, (&edges, least), (&mut costs, &mut marginal));
         }
+        self.edges_of_variable[variable] = edges;
+        self.buffers = (costs, marginal);
+    }
+
+    /// Sends what the choices of a variable cost more than the least.
+    fn send_of_variable(
+        &mut self,
+        variable: usize,
+        forwards: bool,
+        (edges, least): (&[usize], f64),
+        (costs, marginal): (&mut [f64], &mut Vec<f64>),
+    ) {
         let gap = self.optimality_gap();
         for (cost, reduced) in costs.iter_mut().zip(&mut self.reduced_cost[variable]) {
             *reduced = if *cost - least > gap { UNREACHABLE } else { *cost - least };
             *cost = *reduced + least;
         }
-        let (next, share) = self.next(&edges, Block::Variable(variable), forwards);
-        for (edge, next) in edges.into_iter().zip(next) {
-            let edge = &mut self.edges[edge];
-            let mut marginal = vec![UNREACHABLE; edge.price.len()];
-            for (label, &cost) in edge.labels().zip(&costs) {
-                marginal[label] = lesser(marginal[label], cost);
-            }
-            for (live, marginal) in edge.live.iter_mut().zip(&marginal) {
+        let block = Block::Variable(variable);
+        let share = self.share(edges, block);
+        for &number in edges {
+            let next = self.is_next(number, block, forwards);
+            let edge = &mut self.edges[number];
+            edge.marginal_of(costs, marginal);
+            for (live, marginal) in edge.live.iter_mut().zip(&*marginal) {
                 *live &= *marginal < UNREACHABLE;
             }
             if next {
-                edge.send_message(&marginal, least, share);
+                edge.send_message(marginal, least, share);
             }
         }
     }
 
     fn balance_term(&mut self, number: usize, forwards: bool) {
         let edges = self.edges_of_term[number].clone();
-        let (next, share) = self.next(&edges, Block::Term(number), forwards);
-        let with_terminals = edges
-            .iter()
-            .zip(&next)
-            .any(|(&edge, &next)| next && self.edges[edge].slot != Slot::Root);
+        let block = Block::Term(number);
+        let share = self.share(&edges, block);
+        let is_next = |edge: usize| self.is_next(edge, block, forwards);
+        let with_terminals =
+            edges.iter().any(|&edge| is_next(edge) && self.edges[edge].slot != Slot::Root);
         let Some((least, marginals)) = self.of_term(number, &edges, with_terminals) else {
             self.least_of_term[number] = 0.0;
             return;
@@ -399,7 +420,8 @@ impl<'m> Dual<'m> {
             return;
         }
         let gap = self.optimality_gap();
-        for ((edge, marginal), next) in edges.into_iter().zip(marginals).zip(next) {
+        for (edge, marginal) in edges.into_iter().zip(marginals) {
+            let next = self.is_next(edge, block, forwards);
             let (edge, Some(marginal)) = (&mut self.edges[edge], marginal) else { continue };
             for (live, marginal) in edge.live.iter_mut().zip(&marginal) {
                 *live &= marginal - least <= gap;

@@ -119,8 +119,7 @@ impl EdgeShares {
 fn lower_to_potentials(metric: &Metric, times: f64, weights: &mut [f64], trees: &Inside) {
     for (weight, (from, to)) in weights.iter_mut().zip(metric.edges_into()) {
         // Where neither node reaches the set, the difference is no number, and nothing is needed.
-        let sets = trees.iter().filter(|tree| !tree.is_empty());
-        let needed = sets.map(|tree| (tree[from] - tree[to]) / times);
+        let needed = trees.of_each().map(|tree| (tree[from] - tree[to]) / times);
         *weight = lesser(
             *weight,
             needed.fold(0.0, |most, needed| if needed > most { needed } else { most }),

@@ -93,19 +93,26 @@ impl Metric {
 
     /// For every node, the least of the distance from any node plus the price there.
     pub(crate) fn forward_distances(&self, times: f64, prices: &[f64]) -> Vec<f64> {
-        relaxed(&self.out, times, prices)
+        let mut least = prices.to_vec();
+        self.relax_forward(times, &mut least);
+        least
     }
 
     /// For every node, the least of the distance to any node plus the price there.
     pub(crate) fn backward_distances(&self, times: f64, prices: &[f64]) -> Vec<f64> {
-        relaxed(&self.into, times, prices)
+        let mut least = prices.to_vec();
+        self.relax_backward(times, &mut least);
+        least
     }
-}
 
-fn relaxed(edges: &Adjacency<f64>, times: f64, prices: &[f64]) -> Vec<f64> {
-    let mut least = prices.to_vec();
-    edges.relax(&mut least, UNREACHABLE, |weight| weight * times);
-    least
+    /// The same in place of the prices.
+    fn relax_forward(&self, times: f64, prices: &mut [f64]) {
+        self.out.relax(prices, UNREACHABLE, |weight| weight * times);
+    }
+
+    fn relax_backward(&self, times: f64, prices: &mut [f64]) {
+        self.into.relax(prices, UNREACHABLE, |weight| weight * times);
+    }
 }
 
 /// The smaller of two numbers, neither of them NaN, in a form that is vectorised.
@@ -150,8 +157,60 @@ impl Marginals {
     }
 }
 
+/// A number for every node and every set of terminals (a bit each), in one block of memory: passes
+/// make and drop thousands of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OfSets {
+    nodes: usize,
+    numbers: Vec<f64>,
+}
+
+impl OfSets {
+    fn new(nodes: usize, terminals: usize) -> Self {
+        Self { nodes, numbers: vec![UNREACHABLE; nodes << terminals] }
+    }
+
+    /// How many sets there are, the empty one among them.
+    fn len(&self) -> usize {
+        self.numbers.len().checked_div(self.nodes).unwrap_or(0)
+    }
+
+    /// The numbers of a set.
+    fn of(&self, set: usize) -> &[f64] {
+        &self.numbers[set * self.nodes..][..self.nodes]
+    }
+
+    /// Those of all terminals together.
+    fn of_all(&self) -> &[f64] {
+        self.of(self.len() - 1)
+    }
+
+    /// The numbers of each set but the empty one.
+    pub(crate) fn of_each(&self) -> impl Iterator<Item = &[f64]> {
+        (1..self.len()).map(|set| self.of(set))
+    }
+
+    /// The numbers of the sets before one, and its own.
+    fn until(&mut self, set: usize) -> (BeforeSet<'_>, &mut [f64]) {
+        let (before, from) = self.numbers.split_at_mut(set * self.nodes);
+        (BeforeSet { nodes: self.nodes, numbers: before }, &mut from[..self.nodes])
+    }
+}
+
+/// The numbers of the sets before one.
+struct BeforeSet<'s> {
+    nodes: usize,
+    numbers: &'s mut [f64],
+}
+
+impl BeforeSet<'_> {
+    fn of(&mut self, set: usize) -> &mut [f64] {
+        &mut self.numbers[set * self.nodes..][..self.nodes]
+    }
+}
+
 /// For every set of terminals, the cheapest trees from all nodes: see [`inside`].
-pub(crate) type Inside = Vec<Vec<f64>>;
+pub(crate) type Inside = OfSets;
 
 /// The cheapest trees from `root` to `terminals`, both given by the prices of their nodes; the
 /// weight of every edge counts `times` times.
@@ -162,7 +221,7 @@ pub(crate) fn marginals(
     (terminals, inside): (&[&[f64]], &Inside),
     with_terminals: bool,
 ) -> Marginals {
-    let from_root = inside.last().cloned().unwrap_or_default();
+    let from_root = inside.of_all().to_vec();
     let least = root.iter().zip(&from_root).map(|(at, on)| at + on).fold(UNREACHABLE, lesser);
     let of_terminal =
         if with_terminals { outside(metric, times, root, terminals, inside) } else { Vec::new() };
@@ -171,10 +230,10 @@ pub(crate) fn marginals(
 
 /// From each node, the cheapest tree to `terminals`.
 pub(crate) fn of_root(metric: &Metric, times: f64, terminals: &[&[f64]]) -> Vec<f64> {
-    inside(metric, times, terminals)
-        .pop()
-        .filter(|_| !terminals.is_empty())
-        .unwrap_or_else(|| vec![0.0; metric.nodes()])
+    if terminals.is_empty() {
+        return vec![0.0; metric.nodes()];
+    }
+    inside(metric, times, terminals).of_all().to_vec()
 }
 
 /// To each node, the cheapest tree from `root` that reaches it and `others`: the path to it, from
@@ -183,22 +242,25 @@ pub(crate) fn of_one(metric: &Metric, times: f64, root: &[f64], others: &[&[f64]
     let inside = inside(metric, times, others);
     // For every set of others that are still to be reached, what has been paid on the path to each
     // node.
-    let mut around: Vec<Vec<f64>> = vec![vec![UNREACHABLE; metric.nodes()]; inside.len()];
-    if let Some(whole) = around.last_mut() {
-        *whole = root.to_vec();
-    }
-    for set in (0..inside.len()).rev() {
-        let reached = metric.forward_distances(times, &around[set]);
+    let mut around = OfSets::new(metric.nodes(), others.len());
+    let last = (1 << others.len()) - 1;
+    around.until(last).1.copy_from_slice(root);
+    for set in (0..=last).rev() {
+        let (mut before, reached) = around.until(set);
+        metric.relax_forward(times, reached);
         for branch in subsets(set) {
-            for (around, (path, beside)) in
-                around[set ^ branch].iter_mut().zip(reached.iter().zip(&inside[branch]))
-            {
-                *around = lesser(*around, path + beside);
-            }
+            beside(before.of(set ^ branch), reached, inside.of(branch));
         }
-        around[set] = reached;
     }
-    around.swap_remove(0)
+    around.numbers.truncate(metric.nodes());
+    around.numbers
+}
+
+/// The least so far, or the sum of a path and the trees beside it.
+fn beside(least: &mut [f64], path: &[f64], trees: &[f64]) {
+    for (least, (path, beside)) in least.iter_mut().zip(path.iter().zip(trees)) {
+        *least = lesser(*least, path + beside);
+    }
 }
 
 /// Every subset but the empty one.
@@ -209,20 +271,18 @@ fn subsets(set: usize) -> impl Iterator<Item = usize> {
 
 /// For every set of terminals (a bit each), the cheapest tree from every node that reaches it.
 pub(crate) fn inside(metric: &Metric, times: f64, terminals: &[&[f64]]) -> Inside {
-    let mut trees: Vec<Vec<f64>> = vec![Vec::new(); 1 << terminals.len()];
-    for set in 1..trees.len() {
-        let at_fork = if set.is_power_of_two() {
-            metric.backward_distances(times, terminals[set.trailing_zeros() as usize])
+    let mut trees = OfSets::new(metric.nodes(), terminals.len());
+    for set in 1..1 << terminals.len() {
+        let (before, at_fork) = trees.until(set);
+        if set.is_power_of_two() {
+            at_fork.copy_from_slice(terminals[set.trailing_zeros() as usize]);
         } else {
-            let mut fork = vec![UNREACHABLE; metric.nodes()];
+            let of = |set: usize| &before.numbers[set * before.nodes..][..before.nodes];
             for (part, rest) in forks(set) {
-                for (fork, (a, b)) in fork.iter_mut().zip(trees[part].iter().zip(&trees[rest])) {
-                    *fork = lesser(*fork, a + b);
-                }
+                beside(at_fork, of(part), of(rest));
             }
-            metric.backward_distances(times, &fork)
-        };
-        trees[set] = at_fork;
+        }
+        metric.relax_backward(times, at_fork);
     }
     trees
 }
@@ -233,15 +293,15 @@ fn outside(
     times: f64,
     root: &[f64],
     terminals: &[&[f64]],
-    inside: &[Vec<f64>],
+    inside: &Inside,
 ) -> Vec<Vec<f64>> {
-    let mut around: Vec<Vec<f64>> = vec![vec![UNREACHABLE; metric.nodes()]; inside.len()];
+    let mut around = OfSets::new(metric.nodes(), terminals.len());
     let mut of_terminal = vec![Vec::new(); terminals.len()];
-    if let Some(whole) = around.last_mut() {
-        *whole = root.to_vec();
-    }
-    for set in (1..inside.len()).rev() {
-        let reached = metric.forward_distances(times, &around[set]);
+    let last = (1 << terminals.len()) - 1;
+    around.until(last).1.copy_from_slice(root);
+    for set in (1..=last).rev() {
+        let (mut before, reached) = around.until(set);
+        metric.relax_forward(times, reached);
         if set.is_power_of_two() {
             let number = set.trailing_zeros() as usize;
             of_terminal[number] =
@@ -250,11 +310,7 @@ fn outside(
         }
         for (part, rest) in forks(set) {
             for (one, other) in [(part, rest), (rest, part)] {
-                for (around, (path, beside)) in
-                    around[one].iter_mut().zip(reached.iter().zip(&inside[other]))
-                {
-                    *around = lesser(*around, path + beside);
-                }
+                beside(before.of(one), reached, inside.of(other));
             }
         }
     }

@@ -8,6 +8,8 @@
 //! of the whole cost: the tree costs at least as much as each of them, so at least their mean,
 //! which is a valid bound. Shares take twice as long, and are used when even ones add nothing more.
 
+use std::borrow::Cow;
+
 use crate::solver::dual::Slot;
 use crate::solver::edge_shares::{EdgeShares, TreeShares};
 use crate::solver::factor::Factor;
@@ -72,22 +74,22 @@ pub(crate) fn of_tree(
             Slot::Terminal(i) => at_terminals[i] = Some(prices),
         }
     }
-    let root = match &term.root {
-        End::Fixed(node) => at(metric, &[*node]),
-        End::Chosen(_) => at_root?.clone(),
+    let root: Cow<'_, [f64]> = match &term.root {
+        End::Fixed(node) => at(metric, &[*node]).into(),
+        End::Chosen(_) => at_root?.into(),
     };
     let ends = term.terminals.iter().enumerate().map(|(i, terminal)| match terminal {
-        End::Fixed(nodes) => Some(at(metric, nodes)),
-        End::Chosen(_) => at_terminals[i].cloned(),
+        End::Fixed(nodes) => Some(at(metric, nodes).into()),
+        End::Chosen(_) => at_terminals[i].map(Cow::from),
     });
-    let ends: Vec<Vec<f64>> = ends.collect::<Option<_>>()?;
+    let ends: Vec<Cow<'_, [f64]>> = ends.collect::<Option<_>>()?;
     if ends.is_empty() {
         return None;
     }
     let times = term.multiplicity as f64;
     let start = term.via.as_ref().map(|via| only(via, &metric.forward_distances(times, &root)));
-    let ends: Vec<&[f64]> = ends.iter().map(Vec::as_slice).collect();
-    let from = start.as_ref().unwrap_or(&root);
+    let ends: Vec<&[f64]> = ends.iter().map(AsRef::as_ref).collect();
+    let from = start.as_deref().unwrap_or(&root);
     let most = together(metric, ends.len());
     if let Some(shares) = shares.filter(|_| has_shares(metric, ends.len())) {
         let found = shares.of_groups.marginals(metric, times, from, (&ends, most), with_terminals);
@@ -125,7 +127,7 @@ fn of_edges(
     mut found: Marginals,
     work: usize,
 ) -> TermMarginals {
-    let from_root = match &term.via {
+    let mut from_root = match &term.via {
         None => std::mem::take(&mut found.from_root),
         Some(via) => {
             let times = term.multiplicity as f64;
@@ -133,7 +135,10 @@ fn of_edges(
         }
     };
     let of_edge = |(slot, _): &(Slot, Vec<f64>)| match *slot {
-        Slot::Root => Some(root.iter().zip(&from_root).map(|(root, on)| root + on).collect()),
+        Slot::Root => {
+            from_root.iter_mut().zip(root).for_each(|(on, root)| *on += root);
+            Some(std::mem::take(&mut from_root))
+        }
         Slot::Terminal(i) => found.of_terminal.get_mut(i).map(std::mem::take),
     };
     TermMarginals { least: found.least, of_edges: prices.iter().map(of_edge).collect(), work }

@@ -84,7 +84,8 @@ impl Search<'_, '_> {
             let member = self.families.members[open.candidate];
             member.filter(|_| open.stage == Stage::Unlimited)
         };
-        let waiting: IndexSet<(usize, u64)> = self.open.iter().filter_map(member).collect();
+        let waiting: IndexSet<(usize, u64)> =
+            self.open.iter().chain(self.running()).filter_map(member).collect();
         let is_ready = |open: &Open| {
             member(open).is_none_or(|(family, count)| {
                 let divides = |fewer: &u64| count.is_multiple_of(*fewer);

@@ -85,18 +85,19 @@ impl Search<'_, '_> {
         let groups: IndexSet<Group> = self.candidates.iter().map(group).collect();
         let groups: Vec<Group> = groups.into_iter().collect();
         self.space.runs += groups.len();
-        let floor = |&group: &Group| {
-            let (recompute, microbatches, batch, dtypes) = group;
-            let alone = Candidate::alone(&self.template.named_axes, recompute);
+        let (leaves, named_axes) = (self.leaves, &self.template.named_axes);
+        let planned = |&(recompute, microbatches, batch, dtypes): &Group| {
+            let alone = Candidate::alone(named_axes, recompute);
             let alone = Candidate { microbatches, batch, dtypes, ..alone };
-            let floor = match self.leaves.planned(&alone, Some(f64::INFINITY), Effort::Normal) {
-                Ok(planned) => Ok(self.floor_of(&planned)),
-                Err(Refusal::OverMemory(reason) | Refusal::Illegal(reason)) => Err(reason),
-                Err(Refusal::NotBelow(_)) => Ok(Floor::default()),
-            };
-            (group, floor)
+            leaves.planned(&alone, Some(f64::INFINITY), Effort::Normal)
         };
-        groups.par_iter().map(floor).collect::<Vec<_>>().into_iter().collect()
+        let planned: Vec<_> = groups.par_iter().map(planned).collect();
+        let floor = |planned: Result<Planned, Refusal>| match planned {
+            Ok(planned) => Ok(self.floor_of(&planned)),
+            Err(Refusal::OverMemory(reason) | Refusal::Illegal(reason)) => Err(reason),
+            Err(Refusal::NotBelow(_)) => Ok(Floor::default()),
+        };
+        groups.into_iter().zip(planned.into_iter().map(floor)).collect()
     }
 
     fn floor_of(&self, planned: &Planned) -> Floor {

@@ -1,14 +1,13 @@
 //! Which candidates are expanded next, and what their plans have to reach.
 
-use indexmap::IndexSet;
 use shardwise_passes::Goal;
 
 use super::again::FAR;
 use super::{Open, ROUNDING, Search};
 use crate::tune::leaf::Stage;
 
-/// Candidates that a round expands.
-pub(super) const ROUND: usize = 4;
+/// Of so many candidates one is taken for its bound alone, where plans are wanted.
+const TURNS: usize = 4;
 
 impl Search<'_, '_> {
     /// What makes a plan of a candidate worth anything: it takes less than the last of the best,
@@ -33,23 +32,29 @@ impl Search<'_, '_> {
         Goal { unlimited_s, is_bound_enough: stage == Stage::Bound, ..Goal::below(below_s) }
     }
 
-    /// Takes the candidates with the least bounds, and as many of those that promise a plan, so
-    /// that there is a solution early; none of these once there is one, where they would not gain.
-    pub(super) fn next_round(&mut self) -> Vec<Open> {
+    /// Takes the candidate with the least bound. While fewer plans are known than are asked for,
+    /// three of four times one that promises a plan: their times are what others are cut at.
+    pub(super) fn next(&mut self) -> Option<Open> {
         self.open.sort_by(|a, b| a.bound.total_cmp(&b.bound).then(a.candidate.cmp(&b.candidate)));
         let is_ready = self.are_ready();
         let ready = (0..self.open.len()).filter(|&i| is_ready[i]);
-        // In a schedule, what needs little memory gathers weights often, so it has a long one; in a
-        // large space most of it has a bound above the first solution.
-        let is_small_sum = self.first == Stage::Unlimited && self.leaves.is_small;
-        let is_early = self.found.is_empty() || is_small_sum;
-        let early = if is_early { self.promising(ready.clone()) } else { Vec::new() };
-        let mut chosen: IndexSet<usize> = early.into_iter().collect();
-        chosen.extend(ready);
-        let mut chosen: Vec<usize> = chosen.into_iter().take(ROUND).collect();
-        chosen.sort_unstable_by(|a, b| b.cmp(a));
-        let chosen: Vec<Open> = chosen.into_iter().map(|i| self.open.remove(i)).collect();
-        chosen.into_iter().map(|open| self.planned_at_once(open)).collect()
+        let early = if self.is_early() { self.promising(ready.clone()) } else { None };
+        let chosen = early.or_else(|| ready.clone().next())?;
+        let open = self.open.remove(chosen);
+        Some(self.planned_at_once(open))
+    }
+
+    /// Whether plans are wanted more than bounds: of sums, until as many are known as are asked
+    /// for, and in a small space, where all are planned with all effort, always. In a schedule,
+    /// what needs little memory gathers weights often, so it has a long one; in a large space most
+    /// of it has a bound above the first solution.
+    fn is_early(&self) -> bool {
+        let is_sum = self.leaves.options.objective.is_sum();
+        match (is_sum, self.leaves.is_small) {
+            (true, true) => true,
+            (true, false) => self.distinct().len() < self.request.best,
+            (false, _) => self.found.is_empty(),
+        }
     }
 
     /// What would be bounded first, where every plan is wanted.
@@ -58,16 +63,23 @@ impl Search<'_, '_> {
         Open { stage: if is_wanted { Stage::Full } else { open.stage }, ..open }
     }
 
-    /// Those that have a low bound and need little memory. In a large space one of what is known
-    /// not to fit without a limit is among them: a plan for it takes longer than a bound, and then
-    /// all bounds end at the plan. With all effort that would be a long search where nothing fits.
-    fn promising(&self, ready: impl Iterator<Item = usize>) -> Vec<usize> {
+    /// The one that has a low bound and needs little memory. In a large space one of four is known
+    /// not to fit without a limit: a plan for it takes longer than a bound, and then all bounds end
+    /// at the plan. With all effort that would be a long search where nothing fits. One of four is
+    /// that with the least bound.
+    fn promising(&self, ready: impl Iterator<Item = usize>) -> Option<usize> {
         let mut promising: Vec<(f64, usize)> =
             ready.map(|i| (self.promise(&self.open[i]), i)).collect();
         promising.sort_by(|(a, i), (b, j)| a.total_cmp(b).then(i.cmp(j)));
-        let all = || promising.iter().map(|&(_, i)| i);
-        let limited = all().find(|&i| self.open[i].stage == Stage::Quick);
-        limited.into_iter().chain(all().take(ROUND / 2)).collect()
+        let mut all = promising.iter().map(|&(_, i)| i);
+        match self.begun % TURNS {
+            0 => {
+                let mut quick = all.clone().filter(|&i| self.open[i].stage == Stage::Quick);
+                quick.next().or_else(|| all.next())
+            }
+            turn if turn < TURNS - 1 => all.next(),
+            _ => None,
+        }
     }
 
     /// The bound, more where even the least memory is a large part of the capacity.

@@ -12,8 +12,11 @@
 //! for each; a knapsack of all changes is exact where their seconds and bytes add up, and they do
 //! not, since a value that is kept at one moment takes the place of what is live at another.
 
+use std::cell::RefCell;
+
 use indexmap::{IndexMap, IndexSet};
 use petgraph::unionfind::UnionFind;
+use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Plan;
 
@@ -37,6 +40,9 @@ pub(super) struct Filling<'f, 'a> {
     pub(super) measures: &'f Measures<'a, 'f>,
     /// The end of the search.
     pub(super) interrupt: &'f Interrupt,
+    /// The candidates of one start that were looked at: its first changes come again when they are
+    /// applied, and once more with others.
+    known: RefCell<Known>,
 }
 
 /// Layouts of all operations, with some values kept from region to region and others
@@ -45,10 +51,16 @@ pub(super) struct Filling<'f, 'a> {
 struct Candidate {
     assignment: Vec<usize>,
     rematerialized: IndexSet<ValueId>,
-    plan: Plan,
     bytes: f64,
     seconds: f64,
 }
+
+/// What a candidate is made of: the values in the order in which all are listed.
+type Key = (Vec<usize>, Vec<ValueId>);
+
+/// The seconds of candidates, infinite for what cannot be realised, and their bytes, where they
+/// were fast enough for these to matter.
+type Known = IndexMap<Key, (f64, Option<f64>), FxBuildHasher>;
 
 /// A way to use more memory.
 enum Change {
@@ -58,19 +70,31 @@ enum Change {
     TakeOver(Vec<(usize, usize)>),
 }
 
-impl Filling<'_, '_> {
+impl<'f, 'a> Filling<'f, 'a> {
+    pub(super) fn new(
+        problem: &'f Problem<'a>,
+        capacity: f64,
+        measures: &'f Measures<'a, 'f>,
+        interrupt: &'f Interrupt,
+    ) -> Self {
+        Self { problem, capacity, measures, interrupt, known: RefCell::default() }
+    }
+
     /// Plans that fit, made from `solutions`; the values of `all` are rematerialised at first.
     pub(super) fn plans(&self, solutions: &[Solution], all: &IndexSet<ValueId>) -> Vec<Plan> {
         let starts = self.starts(solutions, all);
         let faster = solutions.iter().find(|solution| !solution.fits);
-        starts.iter().flat_map(|start| self.filled_from(start, faster)).collect()
+        let filled = starts.iter().flat_map(|start| self.filled_from(start, faster));
+        filled
+            .filter_map(|candidate| self.plan(&candidate.assignment, &candidate.rematerialized))
+            .collect()
     }
 
     /// The candidates that fit with nothing kept: those of the solutions that would be the fastest
     /// that fit, and the fastest as they are.
     fn starts(&self, solutions: &[Solution], all: &IndexSet<ValueId>) -> Vec<Candidate> {
         let start = |of: &Solution| {
-            let candidate = self.candidate(of.assignment.clone(), all.clone())?;
+            let candidate = self.below(of.assignment.clone(), all.clone(), f64::INFINITY)?;
             let promised_s = if of.fits { of.seconds } else { f64::INFINITY };
             (candidate.bytes <= self.capacity).then_some((promised_s, candidate))
         };
@@ -87,7 +111,8 @@ impl Filling<'_, '_> {
 
     /// The plan in which further values are kept, and that in which choices of a faster assignment
     /// are taken over as well.
-    fn filled_from(&self, start: &Candidate, faster: Option<&Solution>) -> Vec<Plan> {
+    fn filled_from(&self, start: &Candidate, faster: Option<&Solution>) -> Vec<Candidate> {
+        self.known.borrow_mut().clear();
         let keep = start.rematerialized.iter().copied().map(Change::Keep);
         let mut changes = self.worthwhile(start, keep);
         let mut plans = vec![self.filled(start, &changes)];
@@ -108,14 +133,14 @@ impl Filling<'_, '_> {
         let rate = |change: Change| {
             let changed = self.changed(start, &change)?;
             let saved_s = start.seconds - changed.seconds;
-            (saved_s > 0.0).then(|| (change, saved_s / (changed.bytes - start.bytes).max(1.0)))
+            Some((change, saved_s / (changed.bytes - start.bytes).max(1.0)))
         };
         changes.take_while(|_| !self.interrupt.is_due()).filter_map(rate).collect()
     }
 
     /// Changes a candidate while the capacity allows, the changes with the most time saved per byte
     /// first.
-    fn filled(&self, start: &Candidate, changes: &[(Change, f64)]) -> Plan {
+    fn filled(&self, start: &Candidate, changes: &[(Change, f64)]) -> Candidate {
         let mut candidate = start.clone();
         let mut by_rate: Vec<&(Change, f64)> = changes.iter().collect();
         by_rate.sort_by(|(_, a), (_, b)| b.total_cmp(a));
@@ -123,14 +148,14 @@ impl Filling<'_, '_> {
             if self.interrupt.is_due() {
                 break;
             }
-            let changed = self.changed(&candidate, change).filter(|changed| {
-                changed.bytes <= self.capacity && changed.seconds < candidate.seconds
-            });
+            let changed = self.changed(&candidate, change);
+            let changed = changed.filter(|changed| changed.bytes <= self.capacity);
             candidate = changed.unwrap_or(candidate);
         }
-        candidate.plan
+        candidate
     }
 
+    /// The candidate with a change, if it is faster.
     fn changed(&self, candidate: &Candidate, change: &Change) -> Option<Candidate> {
         let Candidate { assignment, rematerialized, .. } = candidate;
         let (mut assignment, mut rematerialized) = (assignment.clone(), rematerialized.clone());
@@ -144,7 +169,7 @@ impl Filling<'_, '_> {
                 }
             }
         }
-        self.candidate(assignment, rematerialized)
+        self.below(assignment, rematerialized, candidate.seconds)
     }
 
     /// The choices in which another assignment differs, those together that share a definition.
@@ -165,27 +190,46 @@ impl Filling<'_, '_> {
         groups.into_values().collect()
     }
 
-    /// The plan of an assignment, if it can be realised.
-    fn candidate(
+    /// The candidate, if it can be realised and takes less than `below_s` seconds.
+    fn below(
         &self,
         assignment: Vec<usize>,
         rematerialized: IndexSet<ValueId>,
+        below_s: f64,
     ) -> Option<Candidate> {
-        let problem = self
-            .problem
-            .rematerializing_others(Rematerialized { values: Some(&rematerialized), before: None });
+        let key = (assignment.clone(), rematerialized.iter().copied().collect());
+        let known = self.known.borrow().get(&key).copied();
+        let is_enough =
+            |&(seconds, bytes): &(f64, Option<f64>)| seconds >= below_s || bytes.is_some();
+        let (seconds, bytes) = known.filter(is_enough).unwrap_or_else(|| {
+            let measured = self.measured(&assignment, &rematerialized, below_s);
+            self.known.borrow_mut().insert(key, measured);
+            measured
+        });
+        let bytes = bytes.filter(|_| seconds < below_s)?;
+        Some(Candidate { assignment, rematerialized, bytes, seconds })
+    }
+
+    fn measured(
+        &self,
+        assignment: &[usize],
+        rematerialized: &IndexSet<ValueId>,
+        below_s: f64,
+    ) -> (f64, Option<f64>) {
+        let Some(plan) = self.plan(assignment, rematerialized) else {
+            return (f64::INFINITY, None);
+        };
+        let seconds = self.measures.seconds(&plan);
+        (seconds, (seconds < below_s).then(|| self.measures.peak_bytes(&plan)))
+    }
+
+    /// The plan of an assignment, if it can be realised.
+    fn plan(&self, assignment: &[usize], rematerialized: &IndexSet<ValueId>) -> Option<Plan> {
+        let values = Rematerialized { values: Some(rematerialized), before: None };
+        let (problem, chosen) = self.problem.of_assignment(assignment, values);
         let mut trees = problem.tables.trees();
-        let plan = problem
-            .is_realisable(&assignment, &mut trees)
-            .then(|| plan::plan(&problem, &assignment, &mut trees))?;
-        let bytes = self.measures.peak_bytes(&plan);
-        Some(Candidate {
-            seconds: self.measures.seconds(&plan),
-            assignment,
-            rematerialized,
-            plan,
-            bytes,
-        })
+        let is_realisable = problem.is_realisable(&chosen, &mut trees);
+        is_realisable.then(|| plan::plan(&problem, &chosen, &mut trees))
     }
 }
 

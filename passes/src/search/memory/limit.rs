@@ -290,12 +290,8 @@ impl<'a, 't> Limit<'a, 't> {
             return self.greedy_retain(best, parts, all);
         };
         best.lower_bound_s = best.lower_bound_s.max(lower_bound_s);
-        let filling = Filling {
-            problem: &problem,
-            capacity: self.capacity,
-            measures: &self.measures,
-            interrupt: &self.request.interrupt,
-        };
+        let interrupt = &self.request.interrupt;
+        let filling = Filling::new(&problem, self.capacity, &self.measures, interrupt);
         for plan in filling.plans(&solutions, &all) {
             self.try_incumbent(best, plan);
         }

@@ -69,10 +69,9 @@ impl Bound {
             .collect();
         let mut variables: Vec<f64> = vec![0.0; problem.variables.len() + 1];
         for number in (0..problem.variables.len()).rev() {
-            let least = dual
-                .priced_choices(number, &dual.edges_of_variable[number])
-                .into_iter()
-                .fold(f64::INFINITY, f64::min);
+            let mut costs = Vec::new();
+            dual.price_choices(number, &dual.edges_of_variable[number], &mut costs);
+            let least = costs.into_iter().fold(f64::INFINITY, f64::min);
             variables[number] = variables[number + 1] + least;
         }
         Self { variables, trees }
