@@ -113,18 +113,21 @@ pub(crate) fn write_file(path: &str, content: impl AsRef<[u8]>) -> Result {
 
 /// Fails if the file to write is one of those that the command reads, also through links: `cost
 /// p.shard -o p.shard` would leave no program. Devices may be read and written.
-pub(crate) fn refuse_to_replace<'s>(
-    sources: impl IntoIterator<Item = &'s String>,
-    target: Option<&String>,
+pub(crate) fn refuse_to_replace<S: AsRef<str>>(
+    sources: impl IntoIterator<Item = S>,
+    target: Option<&str>,
 ) -> Result {
     let Some(path) = target else { return Ok(()) };
     let file = |path: &str| Path::new(path).canonicalize().ok().filter(|path| path.is_file());
     let Some(target) = file(path) else { return Ok(()) };
-    let mut named = sources.into_iter().filter(|source| *source != "-");
-    match named.find(|source| file(source).is_some_and(|source| source == target)) {
+    let is_target = |source: &S| {
+        source.as_ref() != "-" && file(source.as_ref()).is_some_and(|source| source == target)
+    };
+    match sources.into_iter().find(is_target) {
         None => Ok(()),
         Some(source) => Err(Error::usage(format!(
-            "`{path}` would replace `{source}`, which this command reads; write to another file"
+            "`{path}` would replace `{}`, which this command reads; write to another file",
+            source.as_ref()
         ))),
     }
 }

@@ -110,15 +110,15 @@ fn unlimited(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<
     let whole = &request.interrupt;
     let Some(capacity) = request.capacity else {
         let request = Request { interrupt: with_more(whole), ..request.clone() };
-        return serial::search(tables, textbook, &request, &|_| None);
+        return serial::search(tables, textbook, &request, None);
     };
     let part = whole.part(BEFORE_MEMORY);
     let ends_with = |plan: &Plan| {
         let peak_bytes = memory_of(&ExpandedPlan::from(plan)).peak_bytes;
         let time = if peak_bytes <= capacity { whole } else { &part };
-        Some(if peak_bytes <= NEAR * capacity { with_more(time) } else { time.clone() })
+        if peak_bytes <= NEAR * capacity { with_more(time) } else { time.clone() }
     };
-    serial::search(tables, textbook, request, &ends_with)
+    serial::search(tables, textbook, request, Some(&ends_with))
 }
 
 /// The plan with the least sum of steps.

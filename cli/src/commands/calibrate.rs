@@ -10,7 +10,7 @@ use crate::input::{Source, read_a};
 use crate::output::{Output, refuse_to_replace, write_file};
 
 pub(super) fn calibrate(args: &CalibrateArgs, output: &mut Output) -> Result {
-    refuse_to_replace(&args.measurements, args.output.as_ref())?;
+    refuse_to_replace(&args.measurements, args.output.as_deref())?;
     let base = chip(args)?;
     let name = args.name.clone().unwrap_or_else(|| format!("measured-{}", base.name));
     check_name(&name)?;

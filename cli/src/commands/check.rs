@@ -181,7 +181,7 @@ fn print(args: &CheckArgs, files: &[Linted], output: &mut Output) -> Result {
         },
         CheckFormat::Of(format) => (format.write)(files).map_err(Error::usage)?,
     };
-    refuse_to_replace(files.iter().map(|file| &file.name), args.output.as_ref())?;
+    refuse_to_replace(files.iter().map(|file| &file.name), args.output.as_deref())?;
     match &args.output {
         Some(path) => write_file(path, &text),
         None => output.print(&text),

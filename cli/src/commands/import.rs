@@ -20,7 +20,7 @@ pub(super) fn import(source: &ImportSource, output: &mut Output) -> Result {
 }
 
 fn from_hf(args: &HfArgs, output: &mut Output) -> Result {
-    refuse_to_replace([&args.config], args.output.as_ref())?;
+    refuse_to_replace([&args.config], args.output.as_deref())?;
     let setting = Setting {
         step: args.step,
         batch: args.batch,

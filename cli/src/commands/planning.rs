@@ -40,7 +40,7 @@ pub(super) fn for_each_plan(
 /// What is written of the plan of one program, in a file.
 pub(super) fn write_one(
     args: &ProgramArgs,
-    path: &String,
+    path: &str,
     output: &mut Output,
     written: impl Fn(&Planned) -> Result<String>,
 ) -> Result {

@@ -19,7 +19,7 @@ use crate::output::{Output, refuse_to_replace, write_file};
 
 /// Writes the plan to `path`, in the format that `in_format` prints.
 pub(super) fn plan(
-    path: &String,
+    path: &str,
     args: &PlanArgs,
     in_format: impl Fn(&Planned) -> Result<String>,
     output: &mut Output,
@@ -28,7 +28,8 @@ pub(super) fn plan(
     if programs.files.len() > 1 {
         return Err(Error::usage("-o takes one program; run the command once for each"));
     }
-    refuse_to_replace(programs.files.iter().chain([path]), target.depfile.as_ref())?;
+    let others = programs.files.iter().map(String::as_str).chain([path]);
+    refuse_to_replace(others, target.depfile.as_deref())?;
     let mut text = String::new();
     let mut is_plan = true;
     for_each_plan(programs, output, |planned, _| {

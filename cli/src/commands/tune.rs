@@ -18,7 +18,7 @@ use crate::progress::with_proof;
 
 pub(super) fn tune(args: &TuneArgs, output: &mut Output) -> Result {
     let programs = std::iter::once(&args.file).chain(&args.against);
-    refuse_to_replace(programs, args.output.as_ref())?;
+    refuse_to_replace(programs, args.output.as_deref())?;
     let source = read(&args.file)?;
     let sizes = SizeArgs {
         mesh: None,

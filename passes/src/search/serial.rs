@@ -27,19 +27,20 @@ const PRUNED: usize = 500;
 /// The share of the time for that.
 const FOR_DOMINANCE: f64 = 0.3;
 
-/// What ends a search while a plan is the best that it knows, where that depends on the plan.
-pub(crate) type EndsWith<'e> = dyn Fn(&Plan) -> Option<Interrupt> + 'e;
+/// What ends a search while a plan is the best that it knows.
+pub(crate) type EndsWith<'e> = dyn Fn(&Plan) -> Interrupt + 'e;
 
 /// The cheapest plan, however much memory it takes.
 pub(crate) fn search(
     tables: &Tables<'_>,
     textbook: &Plan,
     request: &Request,
-    ends_with: &EndsWith<'_>,
+    ends_with: Option<&EndsWith<'_>>,
 ) -> Result<Found, Infeasible> {
     let objective = request.objective;
     let problem = Problem::new(tables, objective.compute());
-    let interrupt = ends_with(textbook).unwrap_or_else(|| request.interrupt.clone());
+    let interrupt =
+        ends_with.map_or_else(|| request.interrupt.clone(), |ends_with| ends_with(textbook));
     let enough = request.goal.as_ref().map_or(0.0, |goal| goal.enough);
     let limits = Limits { interrupt, below: wanted(request), enough, ..Limits::default() };
     let Solved { plan: found, bound, exact, alternatives, layouts } =
@@ -96,7 +97,7 @@ pub(crate) fn solve_near(
     interrupt: &Interrupt,
 ) -> Result<Solved, Infeasible> {
     let limits = Limits { interrupt: interrupt.clone(), enough, ..Limits::default() };
-    solve_below(problem, textbook, limits, &|_| None)
+    solve_below(problem, textbook, limits, None)
 }
 
 /// What plans have to be below.
@@ -110,7 +111,7 @@ fn solve_below(
     mut problem: Problem<'_>,
     textbook: &Plan,
     limits: Limits,
-    ends_with: &EndsWith<'_>,
+    ends_with: Option<&EndsWith<'_>>,
 ) -> Result<Solved, Infeasible> {
     prefer(&mut problem, textbook);
     match solve_from(problem, Some(textbook), limits, ends_with)? {
@@ -129,7 +130,7 @@ pub(crate) fn without_textbook(
     let is_goal = request.objective == Objective::Serial && tables.part.is_whole;
     let below = if is_goal { wanted(request) } else { Weight::INFINITE };
     let limits = Limits { interrupt: request.interrupt.clone(), below, ..Limits::default() };
-    match solve_from(problem, None, limits, &|_| None) {
+    match solve_from(problem, None, limits, None) {
         Ok(Outcome::Solved(solved)) => Ok(solved.plan),
         Ok(Outcome::Nothing(bound)) if bound.is_finite() => {
             Err(Some(bound.as_seconds()).filter(|&bound_s| request.is_out_of_reach(bound_s)))
@@ -150,7 +151,7 @@ fn solve_from(
     mut problem: Problem<'_>,
     known: Option<&Plan>,
     limits: Limits,
-    ends_with: &EndsWith<'_>,
+    ends_with: Option<&EndsWith<'_>>,
 ) -> Result<Outcome, Infeasible> {
     let interrupt = limits.interrupt.clone();
     let unproven = || {
@@ -199,7 +200,7 @@ fn solve_from(
 /// What is known of assignments: the plans that they make.
 struct Plans<'p, 't> {
     problem: &'p Problem<'t>,
-    ends_with: &'p EndsWith<'p>,
+    ends_with: Option<&'p EndsWith<'p>>,
 }
 
 impl Incumbents for Plans<'_, '_> {
@@ -208,7 +209,8 @@ impl Incumbents for Plans<'_, '_> {
     }
 
     fn interrupt(&mut self, assignment: &[usize], trees: &mut [Trees<'_>]) -> Option<Interrupt> {
-        (self.ends_with)(&plan::plan(self.problem, assignment, trees))
+        let ends_with = self.ends_with?;
+        Some(ends_with(&plan::plan(self.problem, assignment, trees)))
     }
 }
 

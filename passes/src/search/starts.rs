@@ -37,7 +37,7 @@ const FAR: f64 = 1.15;
 /// A start within this ratio of the bound ends it, too.
 const NEAR_BOUND: f64 = 1.005;
 
-/// The share of the time for the first start.
+/// The share of the time for the first two starts.
 const FOR_FIRST: f64 = 0.5;
 
 /// Starts of a program with however many shardings; and how many steps between shardings may be
@@ -71,7 +71,7 @@ pub(super) fn plans(
     let search = Search { tables, textbook, request };
     match request.effort {
         Effort::Quick => search.one_after_another(&sums, least_s),
-        Effort::Normal | Effort::High => search.in_pairs(&sums),
+        Effort::Normal | Effort::High => search.side_by_side(&sums),
     }
 }
 
@@ -108,7 +108,7 @@ impl Starts {
 
 impl Search<'_, '_> {
     /// All starts, two at a time. The first two are those that others start from.
-    fn in_pairs(&self, sums: &[Sum]) -> Result<Vec<Plan>, Refusal> {
+    fn side_by_side(&self, sums: &[Sum]) -> Result<Vec<Plan>, Refusal> {
         let mut starts = Starts::default();
         for (number, pair) in sums.chunks(2).enumerate() {
             let is_over = self.request.interrupt.is_due() && !starts.plans.is_empty();
@@ -145,9 +145,30 @@ impl Search<'_, '_> {
 
     /// The plan of a sum, in a share of the time; none where it needs starts and there are none.
     fn plan(&self, sum: &Sum, starts: &[Plan], share: f64) -> Result<Option<Plan>, Refusal> {
-        let interrupt = self.request.interrupt.part(share).unheard();
-        let own = Request { interrupt, ..self.request.clone() };
-        plan(self.tables, self.textbook, sum, starts, &own)
+        let Self { tables, textbook, request } = *self;
+        let interrupt = request.interrupt.part(share).unheard();
+        let own = Request { interrupt, ..request.clone() };
+        let of = |objective: Objective| Request { objective, goal: None, ..own.clone() };
+        let found = match sum {
+            Sum::Of(objective) => summed(tables, textbook, &of(*objective))?,
+            Sum::Weighted(links) => {
+                let of_links = Some(links.clone());
+                let model = CostModel { links: of_links, ..tables.cost_model.clone() };
+                // A start, of which no proof is needed.
+                let share = (Effort::Quick.work() / own.effort.work()).min(1.0);
+                let interrupt = own.interrupt.with_work(share);
+                let goal = below(own.below_s(), links);
+                let request = Request { interrupt, effort: Effort::Quick, goal, ..own };
+                let request = Request { objective: Objective::Serial, ..request };
+                summed(&tables.repriced(model), textbook, &request)?
+            }
+            Sum::Busiest if starts.is_empty() => return Ok(None),
+            Sum::Busiest => {
+                let request = of(Objective::Overlap);
+                balanced::search(tables, textbook, &request, |_| Ok(starts.to_vec()))?
+            }
+        };
+        Ok(Some(found.plan))
     }
 }
 
@@ -170,37 +191,6 @@ pub(super) fn in_pairs<Item: Sync, Made: Send>(
 /// Whether more starts are worth little: there is one near the bound, or none is near the goal.
 fn is_enough(best_s: f64, least_s: f64, below_s: f64) -> bool {
     best_s <= least_s * NEAR_BOUND || best_s > below_s * FAR
-}
-
-/// The plan of a sum; none where it needs starts and there are none.
-fn plan(
-    tables: &Tables<'_>,
-    textbook: &Plan,
-    sum: &Sum,
-    starts: &[Plan],
-    request: &Request,
-) -> Result<Option<Plan>, Refusal> {
-    let of = |objective: Objective| Request { objective, goal: None, ..request.clone() };
-    let found = match sum {
-        Sum::Of(objective) => summed(tables, textbook, &of(*objective))?,
-        Sum::Weighted(links) => {
-            let of_links = Some(links.clone());
-            let model = CostModel { links: of_links, ..tables.cost_model.clone() };
-            let weighted = tables.repriced(model);
-            // A start, of which no proof is needed.
-            let share = (Effort::Quick.work() / request.effort.work()).min(1.0);
-            let interrupt = request.interrupt.with_work(share);
-            let goal = below(request.below_s(), links);
-            let request = Request { interrupt, effort: Effort::Quick, goal, ..request.clone() };
-            summed(&weighted, textbook, &Request { objective: Objective::Serial, ..request })?
-        }
-        Sum::Busiest if starts.is_empty() => return Ok(None),
-        Sum::Busiest => {
-            let request = of(Objective::Overlap);
-            balanced::search(tables, textbook, &request, |_| Ok(starts.to_vec()))?
-        }
-    };
-    Ok(Some(found.plan))
 }
 
 /// What the weighted sum is below in plans whose schedules reach a goal: none of the resources is

@@ -204,7 +204,11 @@ struct BeforeSet<'s> {
 }
 
 impl BeforeSet<'_> {
-    fn of(&mut self, set: usize) -> &mut [f64] {
+    fn of(&self, set: usize) -> &[f64] {
+        &self.numbers[set * self.nodes..][..self.nodes]
+    }
+
+    fn of_mut(&mut self, set: usize) -> &mut [f64] {
         &mut self.numbers[set * self.nodes..][..self.nodes]
     }
 }
@@ -249,7 +253,7 @@ pub(crate) fn of_one(metric: &Metric, times: f64, root: &[f64], others: &[&[f64]
         let (mut before, reached) = around.until(set);
         metric.relax_forward(times, reached);
         for branch in subsets(set) {
-            beside(before.of(set ^ branch), reached, inside.of(branch));
+            beside(before.of_mut(set ^ branch), reached, inside.of(branch));
         }
     }
     around.numbers.truncate(metric.nodes());
@@ -277,9 +281,8 @@ pub(crate) fn inside(metric: &Metric, times: f64, terminals: &[&[f64]]) -> Insid
         if set.is_power_of_two() {
             at_fork.copy_from_slice(terminals[set.trailing_zeros() as usize]);
         } else {
-            let of = |set: usize| &before.numbers[set * before.nodes..][..before.nodes];
             for (part, rest) in forks(set) {
-                beside(at_fork, of(part), of(rest));
+                beside(at_fork, before.of(part), before.of(rest));
             }
         }
         metric.relax_backward(times, at_fork);
@@ -310,7 +313,7 @@ fn outside(
         }
         for (part, rest) in forks(set) {
             for (one, other) in [(part, rest), (rest, part)] {
-                beside(before.of(one), reached, inside.of(other));
+                beside(before.of_mut(one), reached, inside.of(other));
             }
         }
     }
