@@ -69,14 +69,14 @@ pub fn search(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result
     found.map(|found| at_least_on_all_devices(tables, found, request))
 }
 
-/// The same with a bound that is always known, where the time was over before there was one.
+/// The same with a bound that is always known, where the time was over before there was a better
+/// one.
 fn at_least_on_all_devices(tables: &Tables<'_>, found: Found, request: &Request) -> Found {
-    if found.optimality != (Optimality::Bounded { lower_bound_s: 0.0 }) {
-        return found;
-    }
+    let Optimality::Bounded { lower_bound_s } = found.optimality else { return found };
     let seconds = objective_s(tables, &found.plan, request.objective);
-    let lower_bound_s = parts::on_all_devices_s(tables.program, request.objective).min(seconds);
-    Found { optimality: Optimality::Bounded { lower_bound_s }, ..found }
+    let on_all_s = parts::on_all_devices_s(tables.program, request.objective).min(seconds);
+    let optimality = Optimality::Bounded { lower_bound_s: lower_bound_s.max(on_all_s) };
+    Found { optimality, ..found }
 }
 
 /// The same for plans whose shardings the tables have.
@@ -103,7 +103,7 @@ const NEAR: f64 = 1.5;
 /// memory, a part of the time is left for plans within it, until the best plan so far is one; and a
 /// wide gap has more work while that is near.
 fn unlimited(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Found, Infeasible> {
-    let may_take_more = request.effort == Effort::Normal && request.interrupt.work >= 1.0;
+    let may_take_more = request.effort != Effort::Quick && request.interrupt.work >= 1.0;
     let with_more = |interrupt: &Interrupt| {
         if may_take_more { interrupt.patient() } else { interrupt.clone() }
     };

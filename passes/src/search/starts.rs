@@ -21,7 +21,7 @@ use shardwise_ir::program::Program;
 use crate::cost::collective::{CostModel, shift_seconds};
 use crate::reshard::tables::Tables;
 use crate::search::objective::{Objective, objective_s};
-use crate::search::outcome::{Effort, Goal, Refusal, Request};
+use crate::search::outcome::{Effort, Found, Goal, Refusal, Request};
 use crate::search::{balanced, summed};
 
 /// Weights of a second on the links of one axis, where one of compute and of other axes is 1.
@@ -86,14 +86,19 @@ struct Search<'s, 't> {
 #[derive(Default)]
 struct Starts {
     plans: Vec<Plan>,
+    /// Whether the limit on memory makes some of them costlier.
+    are_limited: bool,
     /// The first refusal.
     refusal: Option<Refusal>,
 }
 
 impl Starts {
-    fn add(&mut self, found: Result<Option<Plan>, Refusal>) {
+    fn add(&mut self, found: Result<Option<Found>, Refusal>) {
         match found {
-            Ok(plan) => self.plans.extend(plan),
+            Ok(found) => {
+                self.are_limited |= found.as_ref().is_some_and(|of| of.unlimited_s.is_some());
+                self.plans.extend(found.map(|found| found.plan));
+            }
             Err(refused) => self.refusal = self.refusal.take().or(Some(refused)),
         }
     }
@@ -112,7 +117,7 @@ impl Search<'_, '_> {
         let mut starts = Starts::default();
         for (number, pair) in sums.chunks(2).enumerate() {
             let is_over = self.request.interrupt.is_due() && !starts.plans.is_empty();
-            if self.request.interrupt.is_cancelled() || is_over {
+            if self.request.interrupt.is_cancelled() || is_over || self.are_enough(&starts) {
                 break;
             }
             // The first are good plans; then as much time for each pair as for the search that
@@ -124,6 +129,13 @@ impl Search<'_, '_> {
             }
         }
         starts.found()
+    }
+
+    /// Whether no others are needed: the busiest resource is minimised from any plan, but for a
+    /// limit on memory, which that search does not know.
+    fn are_enough(&self, starts: &Starts) -> bool {
+        let is_any = self.request.objective == Objective::Overlap && !starts.are_limited;
+        is_any && !starts.plans.is_empty()
     }
 
     /// One start after another, until more are worth little.
@@ -144,7 +156,7 @@ impl Search<'_, '_> {
     }
 
     /// The plan of a sum, in a share of the time; none where it needs starts and there are none.
-    fn plan(&self, sum: &Sum, starts: &[Plan], share: f64) -> Result<Option<Plan>, Refusal> {
+    fn plan(&self, sum: &Sum, starts: &[Plan], share: f64) -> Result<Option<Found>, Refusal> {
         let Self { tables, textbook, request } = *self;
         let interrupt = request.interrupt.part(share).unheard();
         let own = Request { interrupt, ..request.clone() };
@@ -168,7 +180,7 @@ impl Search<'_, '_> {
                 balanced::search(tables, textbook, &request, |_| Ok(starts.to_vec()))?
             }
         };
-        Ok(Some(found.plan))
+        Ok(Some(found))
     }
 }
 
@@ -203,8 +215,10 @@ fn below(seconds: f64, links: &[f64]) -> Option<Arc<Goal>> {
 /// The sums whose plans are starts.
 fn sums(program: &Program, request: &Request) -> Vec<Sum> {
     let is_quick = request.effort == Effort::Quick;
-    if request.objective == Objective::Overlap {
-        return vec![Sum::Of(Objective::Serial), Sum::Of(Objective::Comm)];
+    let is_overlap = request.objective == Objective::Overlap;
+    let plain = [Sum::Of(Objective::Serial), Sum::Of(Objective::Comm)];
+    if is_overlap && is_quick {
+        return plain.into();
     }
     let axes = slowest_first(program);
     let alone = |axis: &AxisId| {
@@ -219,9 +233,9 @@ fn sums(program: &Program, request: &Request) -> Vec<Sum> {
         return slowest.chain([Sum::Of(Objective::Serial)]).collect();
     }
     let every = (axes.len() > 1).then(|| vec![OF_ALL_AXES; program.mesh.axes.len()]);
-    let known = [Sum::Of(Objective::Serial), Sum::Of(Objective::Comm), Sum::Busiest];
+    let busiest = (!is_overlap).then_some(Sum::Busiest);
     let weighted = every.map(Sum::Weighted).into_iter().chain(axes.iter().flat_map(alone));
-    known.into_iter().chain(weighted).collect()
+    plain.into_iter().chain(busiest).chain(weighted).collect()
 }
 
 /// The axes of more than one device that are not the stages of a pipeline, those with the slowest

@@ -223,8 +223,8 @@ impl Rounds<'_, '_> {
     fn most_work(&self) -> usize {
         let Limits { interrupt, .. } = &self.limits;
         let is_wide = self.dual.upper_bound > self.dual.bound() * (1.0 + WIDE);
-        let more = if is_wide && interrupt.is_patient { MORE_WORK } else { 1 };
-        interrupt.allowed(MOST_WORK * more)
+        let more = if is_wide && interrupt.is_patient { MOST_WORK * MORE_WORK } else { 0 };
+        interrupt.allowed(MOST_WORK).max(more)
     }
 
     /// Sweeps until the bound hardly grows.
