@@ -60,6 +60,14 @@ fn wrong_usage_ends_with_2() {
     }
 }
 
+#[test]
+fn a_finding_in_a_long_line_says_where_it_is() {
+    let program = MATMUL.replace("C = A *J B", &format!("C = A *J Bb # {}", "x".repeat(2000)));
+    assert_ne!(program, MATMUL);
+    let error = text(&run(&["plan", "-"], &program).stderr);
+    assert!(error.contains("`Bb` is not defined (at -:5:10)"), "{error}");
+}
+
 /// The rows of the page: what it says of each code is run here.
 #[test]
 fn the_page_of_promises_lists_the_exit_codes() {
