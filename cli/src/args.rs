@@ -14,7 +14,7 @@ pub(crate) mod tune;
 use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use self::check::{CheckArgs, LevelArgs};
@@ -60,7 +60,8 @@ impl Cli {
     /// The arguments as typed. Wrong ones end the process with a message: where it was a program
     /// instead of a command, with the command to type.
     pub(crate) fn typed() -> Self {
-        Self::try_parse().unwrap_or_else(|mut error| {
+        let matches = with_negative_numbers(Self::command()).try_get_matches();
+        matches.and_then(|matches| Self::from_arg_matches(&matches)).unwrap_or_else(|mut error| {
             if let Some(ContextValue::String(path)) = error.get(ContextKind::InvalidSubcommand)
                 && Path::new(path).exists()
             {
@@ -71,6 +72,15 @@ impl Cli {
             error.exit()
         })
     }
+}
+
+/// The command, in which `-1` is the value of the option before it: its message says what to write.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let takes_one = |arg: clap::Arg| {
+        let takes_value = arg.get_action().takes_values();
+        if takes_value { arg.allow_negative_numbers(true) } else { arg }
+    };
+    command.mut_args(takes_one).mut_subcommands(with_negative_numbers)
 }
 
 #[derive(Debug, Subcommand)]

@@ -9,6 +9,7 @@ mod export;
 mod fmt;
 mod hardware;
 mod import;
+mod inputs;
 mod lsp;
 mod new;
 mod plan;

@@ -4,7 +4,7 @@
 mod headed;
 
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::ColorChoice;
 use miette::{GraphicalReportHandler, GraphicalTheme};
@@ -112,17 +112,13 @@ pub(crate) fn write_file(path: &str, content: impl AsRef<[u8]>) -> Result {
 }
 
 /// Fails if the file to write is one of those that the command reads, also through links: `cost
-/// p.shard -o p.shard` would leave no program. Devices may be read and written.
+/// p.shard -o p.shard` would leave no program.
 pub(crate) fn refuse_to_replace<S: AsRef<str>>(
     sources: impl IntoIterator<Item = S>,
     target: Option<&str>,
 ) -> Result {
     let Some(path) = target else { return Ok(()) };
-    let file = |path: &str| Path::new(path).canonicalize().ok().filter(|path| path.is_file());
-    let Some(target) = file(path) else { return Ok(()) };
-    let is_target = |source: &S| {
-        source.as_ref() != "-" && file(source.as_ref()).is_some_and(|source| source == target)
-    };
+    let is_target = |source: &S| source.as_ref() != "-" && is_same_file(source.as_ref(), path);
     match sources.into_iter().find(is_target) {
         None => Ok(()),
         Some(source) => Err(Error::usage(format!(
@@ -130,6 +126,21 @@ pub(crate) fn refuse_to_replace<S: AsRef<str>>(
             source.as_ref()
         ))),
     }
+}
+
+/// Whether two paths lead to one file, which need not be there yet. Devices may be read and
+/// written.
+pub(crate) fn is_same_file(one: &str, other: &str) -> bool {
+    file_at(Path::new(one)).is_some_and(|one| file_at(Path::new(other)) == Some(one))
+}
+
+/// The file that a path leads to, or would be written to.
+fn file_at(path: &Path) -> Option<PathBuf> {
+    if let Ok(path) = path.canonicalize() {
+        return Some(path).filter(|path| path.is_file());
+    }
+    let path = std::path::absolute(path).ok()?;
+    Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?))
 }
 
 /// A diagnostic as it is drawn for terminals, without the end of its last line.

@@ -23,6 +23,8 @@ pub struct Report {
     source: Option<Arc<Shown>>,
     /// Where its labels are in the escaped source.
     spans: Vec<SourceSpan>,
+    /// The place of its first label, where its line is too long to be shown.
+    place: Option<String>,
     /// The place in another file where the fault is, drawn below.
     inside: Option<Box<Report>>,
 }
@@ -41,7 +43,9 @@ impl Report {
         });
         let spans = spans.collect();
         let inside = diag.inside.as_deref().map(|inside| Box::new(Self::of_file(&diag, inside)));
-        Self { diag, source: fits.then(|| Arc::clone(shown)), spans, inside }
+        let first = diag.labels.first().filter(|_| !fits);
+        let place = first.map(|label| shown.place_of(label.span.start));
+        Self { diag, source: fits.then(|| Arc::clone(shown)), spans, place, inside }
     }
 
     /// The place in a file that a source names.
@@ -61,7 +65,8 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&escaped(&self.diag.message))
+        f.write_str(&escaped(&self.diag.message))?;
+        self.place.iter().try_for_each(|place| write!(f, " (at {place})"))
     }
 }
 

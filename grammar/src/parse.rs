@@ -38,7 +38,10 @@ pub fn parse(source: &str) -> (File, Vec<Diag>) {
     for span in scan::statements(source) {
         let text = scan::blanked(&source[span.start..span.end]);
         let found = match scan::refuse(&text, span) {
-            Some(diag) => vec![diag],
+            Some(diag) => {
+                Unread::refused(&mut file, &text);
+                vec![diag]
+            }
             None => read(&text, span, (&mut file, &mut unread)),
         };
         if !found.is_empty() {

@@ -28,10 +28,15 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_parser = format_of(diff::FORMATS), default_value = diff::FORMATS[0].name)]
     pub(crate) format: &'static Format<Diff>,
     /// Time limit of the second plan: 2ms, 300us. Exit with 1 if it takes longer.
-    #[arg(long, value_name = "TIME", value_parser = setting::time)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = setting::time)]
     pub(crate) budget: Option<f64>,
     /// How much slower the second plan may be: 5%. Exit with 1 if it is slower than that.
-    #[arg(long, value_name = "PERCENT", value_parser = setting::percent)]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        allow_hyphen_values = true,
+        value_parser = setting::percent
+    )]
     pub(crate) max_regression: Option<f64>,
     /// The time that --budget and --max-regression limit.
     #[arg(

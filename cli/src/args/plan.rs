@@ -6,7 +6,7 @@ use shardwise::inference::RequestedPhase;
 use shardwise::{Pass, Planned};
 
 use super::one_of::{format_of, one_of};
-use super::planning::PlanningArgs;
+use super::planning::{PlanningArgs, count};
 
 /// The programs that are planned.
 #[derive(Args, Debug)]
@@ -113,7 +113,7 @@ pub(crate) struct CostArgs {
         long,
         value_name = "SIZES",
         value_delimiter = ',',
-        value_parser = clap::value_parser!(u64).range(1..=1 << 40)
+        value_parser = count(1 << 40)
     )]
     pub(crate) batches: Vec<u64>,
     /// Write to a file, completely or not at all, instead of to standard output.

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::RangedI64ValueParser;
 use shardwise::options::Effort;
 use shardwise::{Collectives, Fusion, Objective, Products, Rates, Refinement, Strategy, setting};
 
@@ -29,7 +30,7 @@ pub(crate) struct RateArgs {
     #[arg(long, value_name = "RATES", value_parser = one_of::<Rates>())]
     pub(crate) rates: Option<Rates>,
     /// The price of a chip-hour, instead of the hardware's: a plan then says what tokens cost.
-    #[arg(long, value_name = "PRICE", value_parser = price)]
+    #[arg(long, value_name = "PRICE", allow_hyphen_values = true, value_parser = price)]
     pub(crate) price: Option<f64>,
 }
 
@@ -79,7 +80,7 @@ pub(crate) struct SearchArgs {
     )]
     pub(crate) objective: Objective,
     /// Memory limit of a device, instead of the chip's memory: 300MB, 16GiB.
-    #[arg(long, value_name = "BYTES", value_parser = setting::bytes)]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = setting::bytes)]
     pub(crate) memory: Option<f64>,
     /// How collectives are priced.
     #[arg(
@@ -115,8 +116,18 @@ pub(crate) struct SearchArgs {
     )]
     pub(crate) effort: Effort,
     /// Time limit of each plan; the best one so far is printed with its optimality gap.
-    #[arg(long, value_name = "SECONDS", value_parser = setting::timeout)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        allow_hyphen_values = true,
+        value_parser = setting::timeout
+    )]
     pub(crate) timeout: Option<Duration>,
+}
+
+/// A parser of whole numbers from 1; what is below that is named with the range.
+pub(super) fn count(most: i64) -> RangedI64ValueParser<u64> {
+    RangedI64ValueParser::new().range(1..=most)
 }
 
 /// A price: a number above zero.

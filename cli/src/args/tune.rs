@@ -9,7 +9,7 @@ use shardwise::setting;
 use shardwise::tune::{Dtypes, FORMATS, Recompute, Tuned, doubled};
 
 use super::one_of::format_of;
-use super::planning::{HardwareFileArgs, RateArgs, SearchArgs};
+use super::planning::{HardwareFileArgs, RateArgs, SearchArgs, count};
 
 /// Chips at most.
 const MOST_CHIPS: u64 = 1 << 20;
@@ -37,7 +37,13 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     pub(crate) best: usize,
     /// Do not plan what could be better by this much at most: 1%.
-    #[arg(long, value_name = "PERCENT", value_parser = setting::percent, default_value = "0%")]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        allow_hyphen_values = true,
+        value_parser = setting::percent,
+        default_value = "0%"
+    )]
     pub(crate) within: f64,
     /// Mesh axes at most, with that of the stages.
     #[arg(
@@ -53,7 +59,7 @@ pub(crate) struct TuneArgs {
         long,
         value_name = "NUMBERS",
         value_delimiter = '|',
-        value_parser = clap::value_parser!(u64).range(1..=1 << 16),
+        value_parser = count(1 << 16),
         default_value = "1|2|4|8|16|32",
         help_heading = SPACE
     )]
@@ -63,7 +69,7 @@ pub(crate) struct TuneArgs {
         long,
         value_name = "NUMBERS",
         value_delimiter = '|',
-        value_parser = clap::value_parser!(u64).range(1..=1 << 16),
+        value_parser = count(1 << 16),
         default_value = "1|2|4|8|16",
         help_heading = SPACE
     )]
@@ -83,7 +89,7 @@ pub(crate) struct TuneArgs {
         long,
         value_name = "NUMBERS",
         value_delimiter = '|',
-        value_parser = clap::value_parser!(u64).range(1..=1 << 10),
+        value_parser = count(1 << 10),
         default_value = "1|2",
         help_heading = SPACE
     )]
@@ -117,12 +123,18 @@ pub(crate) struct TuneArgs {
         long,
         value_name = "NUMBERS",
         value_delimiter = '|',
-        value_parser = clap::value_parser!(u64).range(1..=1 << 40),
+        value_parser = count(1 << 40),
         help_heading = SPACE
     )]
     pub(crate) batch: Vec<u64>,
     /// The longest that a step may take, by the objective: 50ms.
-    #[arg(long, value_name = "TIME", value_parser = setting::timeout, help_heading = SPACE)]
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        value_parser = setting::timeout,
+        help_heading = SPACE
+    )]
     pub(crate) latency: Option<Duration>,
     /// A program with a strategy of your own, compared with those found.
     #[arg(long, value_name = "FILE")]
@@ -165,17 +177,29 @@ pub(crate) struct ServingArgs {
     pub(crate) prefill: Option<String>,
     /// Tokens that a request asks for.
     #[arg(long, value_name = "NUMBER", requires = "prefill",
-          value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+          value_parser = count(1 << 30))]
     pub(crate) tokens: Option<u64>,
     /// The longest time to the first token, without waiting in queues: 2s.
-    #[arg(long, value_name = "TIME", requires = "prefill", value_parser = setting::timeout)]
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "prefill",
+        allow_hyphen_values = true,
+        value_parser = setting::timeout
+    )]
     pub(crate) ttft: Option<Duration>,
     /// The longest time between two tokens: 50ms.
-    #[arg(long, value_name = "TIME", requires = "prefill", value_parser = setting::timeout)]
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "prefill",
+        allow_hyphen_values = true,
+        value_parser = setting::timeout
+    )]
     pub(crate) tpot: Option<Duration>,
     /// Prompts of a prefill; the sequences of a decode step are those of --batch.
     #[arg(long, value_name = "NUMBERS", requires = "prefill", value_delimiter = '|',
-          value_parser = clap::value_parser!(u64).range(1..=1 << 20), default_value = "1|2|4")]
+          value_parser = count(1 << 20), default_value = "1|2|4")]
     pub(crate) prompts: Vec<u64>,
 }
 

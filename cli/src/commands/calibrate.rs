@@ -4,13 +4,14 @@ use shardwise::Hardware;
 use shardwise::calibrate::{Calibration, calibrate as fit};
 
 use super::hardware::known;
+use super::inputs;
 use crate::args::CalibrateArgs;
 use crate::error::{Error, Result};
 use crate::input::{Source, read_a};
 use crate::output::{Output, refuse_to_replace, write_file};
 
 pub(super) fn calibrate(args: &CalibrateArgs, output: &mut Output) -> Result {
-    refuse_to_replace(&args.measurements, args.output.as_deref())?;
+    refuse_to_replace(inputs::of(&args.measurements, &args.files), args.output.as_deref())?;
     let base = chip(args)?;
     let name = args.name.clone().unwrap_or_else(|| format!("measured-{}", base.name));
     check_name(&name)?;

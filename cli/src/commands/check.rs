@@ -11,6 +11,7 @@ use shardwise::lint::formats::Summary;
 use shardwise::lint::{self, Finding, Linted, Settings};
 use similar::TextDiff;
 
+use super::inputs;
 use super::planning::{beside, one_liner};
 use crate::args::check::{CheckArgs, CheckFormat, Sort};
 use crate::configs::{Configs, set_levels};
@@ -181,7 +182,8 @@ fn print(args: &CheckArgs, files: &[Linted], output: &mut Output) -> Result {
         },
         CheckFormat::Of(format) => (format.write)(files).map_err(Error::usage)?,
     };
-    refuse_to_replace(files.iter().map(|file| &file.name), args.output.as_deref())?;
+    let reads = inputs::of(files.iter().map(|file| &file.name), &args.sizes.hardware_files);
+    refuse_to_replace(reads.iter().chain(&args.levels.config), args.output.as_deref())?;
     match &args.output {
         Some(path) => write_file(path, &text),
         None => output.print(&text),

@@ -5,6 +5,7 @@ mod python;
 use shardwise::codes::tool::NOT_IMPORTED;
 use shardwise::import::hf::{self, Setting};
 
+use super::inputs;
 use crate::args::import::{HfArgs, ImportSource};
 use crate::error::{Error, Result};
 use crate::input::read_a;
@@ -20,7 +21,7 @@ pub(super) fn import(source: &ImportSource, output: &mut Output) -> Result {
 }
 
 fn from_hf(args: &HfArgs, output: &mut Output) -> Result {
-    refuse_to_replace([&args.config], args.output.as_deref())?;
+    refuse_to_replace(inputs::of([&args.config], &args.hardware_files), args.output.as_deref())?;
     let setting = Setting {
         step: args.step,
         batch: args.batch,

@@ -3,6 +3,7 @@
 use shardwise::oneliner::{self, Setting};
 use shardwise::{Options, Planned};
 
+use super::inputs;
 use crate::args::plan::{ExpressionArgs, ProgramArgs};
 use crate::args::planning::{PlanningArgs, SizeArgs};
 use crate::error::{Error, Result};
@@ -47,7 +48,8 @@ pub(super) fn write_one(
     if args.files.len() > 1 {
         return Err(Error::usage("-o takes one program; run the command once for each"));
     }
-    refuse_to_replace(&args.files, Some(path))?;
+    let reads = inputs::of(&args.files, &args.planning.sizes.hardware_files);
+    refuse_to_replace(reads, Some(path))?;
     let mut text = None;
     for_each_plan(args, output, |planned, _| {
         text = Some(written(planned)?);

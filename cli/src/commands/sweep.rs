@@ -5,6 +5,7 @@ use shardwise::oneliner;
 use shardwise::sweep::{Grid, Refused, Source};
 use shardwise::{Findings, Options, Report};
 
+use super::inputs;
 use crate::args::sweep::SweepArgs;
 use crate::error::{Error, Result};
 use crate::input::read;
@@ -13,7 +14,7 @@ use crate::output::{Output, refuse_to_replace, write_file};
 use crate::progress::with_bar;
 
 pub(super) fn sweep(args: &SweepArgs, output: &mut Output) -> Result {
-    refuse_to_replace(&args.files, args.output.as_deref())?;
+    refuse_to_replace(inputs::of(&args.files, &args.hardware_files), args.output.as_deref())?;
     let grid = Grid::parse(&args.mesh, &args.dims, &args.hardware).map_err(Error::usage)?;
     let expression = args.one_liner.expression.iter();
     let expression = expression.map(|expression| Ok(one_liner(expression, &grid)));

@@ -7,15 +7,15 @@ use std::path::Path;
 
 use indexmap::IndexSet;
 use shardwise::build::{depfile, write_if_changed};
-use shardwise::hardware::named_file;
 use shardwise::{Plan, Planned};
 
+use super::inputs;
 use super::planning::for_each_plan;
 use crate::args::plan::{PlanArgs, ProgramArgs};
 use crate::error::{Error, Result};
 use crate::exit_status::ExitStatus;
 use crate::input;
-use crate::output::{Output, refuse_to_replace, write_file};
+use crate::output::{Output, is_same_file, refuse_to_replace, write_file};
 
 /// Writes the plan to `path`, in the format that `in_format` prints.
 pub(super) fn plan(
@@ -28,8 +28,15 @@ pub(super) fn plan(
     if programs.files.len() > 1 {
         return Err(Error::usage("-o takes one program; run the command once for each"));
     }
-    let others = programs.files.iter().map(String::as_str).chain([path]);
-    refuse_to_replace(others, target.depfile.as_deref())?;
+    let reads = inputs::of(&programs.files, &programs.planning.sizes.hardware_files);
+    refuse_to_replace(&reads, target.depfile.as_deref())?;
+    let beside = reads.iter().filter(|read| !programs.files.contains(read));
+    refuse_to_replace(beside, Some(path))?;
+    if target.depfile.as_deref().is_some_and(|depfile| is_same_file(depfile, path)) {
+        return Err(Error::usage(format!(
+            "-o and --depfile are both `{path}`; write the dependencies to another file"
+        )));
+    }
     let mut text = String::new();
     let mut is_plan = true;
     for_each_plan(programs, output, |planned, _| {
@@ -49,7 +56,7 @@ pub(super) fn plan(
     }
     if let Some(depfile) = &target.depfile {
         // First, since an output without its dependencies would never be rebuilt.
-        write_depfile(depfile, path, programs)?;
+        write_depfile(depfile, path, &reads)?;
     }
     if target.if_changed {
         let written = write_if_changed(Path::new(path), &text);
@@ -107,25 +114,8 @@ fn up_to_date(path: &str, args: &ProgramArgs, text: &str) -> Result {
     }
 }
 
-/// Writes the dependencies of the plan: the program, the hardware files that it names, and those of
-/// options.
-fn write_depfile(path: &str, target: &str, args: &ProgramArgs) -> Result {
-    let is_file = |path: &&String| *path != "-";
-    let programs = args.files.iter().filter(is_file);
-    let with_hardware =
-        programs.flat_map(|program| std::iter::once(program.clone()).chain(named_by(program)));
-    let given = args.planning.sizes.hardware_files.paths.iter().filter(is_file).cloned();
-    let inputs: IndexSet<String> = with_hardware.chain(given).collect();
+/// Writes the dependencies of the plan.
+fn write_depfile(path: &str, target: &str, inputs: &IndexSet<String>) -> Result {
     let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
     write_file(path, depfile(target, &inputs))
-}
-
-/// The hardware files that a program names.
-fn named_by(program: &str) -> Vec<String> {
-    let text = input::bytes(program).unwrap_or_default();
-    let text = String::from_utf8(text).unwrap_or_default();
-    named_file::named(program, &text)
-        .iter()
-        .map(|path| path.to_string_lossy().replace('\\', "/"))
-        .collect()
 }

@@ -7,6 +7,7 @@ use shardwise::Options;
 use shardwise::export::Format;
 use shardwise::tune::{CURVE_FORMATS, Refused, Request, SERVING_FORMATS, Serve};
 
+use super::inputs;
 use crate::args::planning::SizeArgs;
 use crate::args::tune::{Chips, TuneArgs};
 use crate::error::{Error, Result};
@@ -18,7 +19,7 @@ use crate::progress::with_proof;
 
 pub(super) fn tune(args: &TuneArgs, output: &mut Output) -> Result {
     let programs = std::iter::once(&args.file).chain(&args.against);
-    refuse_to_replace(programs, args.output.as_deref())?;
+    refuse_to_replace(inputs::of(programs, &args.hardware_files), args.output.as_deref())?;
     let source = read(&args.file)?;
     let sizes = SizeArgs {
         mesh: None,

@@ -60,6 +60,38 @@ fn wrong_usage_ends_with_2() {
     }
 }
 
+/// Values below or at zero, with what their option says of them.
+const NOT_ABOVE_ZERO: [(&[&str], &str); 10] = [
+    (&["plan", "-", "--memory", "0"], "give bytes above zero, such as 300MB"),
+    (&["plan", "-", "--memory", "0GB"], "give bytes above zero, such as 300MB"),
+    (&["plan", "-", "--memory", "-5GB"], "give bytes above zero, such as 300MB"),
+    (&["plan", "-", "--timeout", "-1"], "give seconds, such as 10 or 0.5"),
+    (&["plan", "-", "--timeout", "-1s"], "give seconds, such as 10 or 0.5"),
+    (&["plan", "-", "--price", "-1"], "a price is a number above zero"),
+    (&["cost", "-", "--batches", "-8"], "-8 is not in 1.."),
+    (&["tune", "-", "--chips", "-4"], "give a number of chips from 1"),
+    (&["tune", "-", "--chips", "4", "--within", "-5%"], "give a percentage, such as 5%"),
+    (&["diff", "-", "-", "--budget", "-1us"], "give a time with its unit"),
+];
+
+#[test]
+fn a_value_that_must_be_above_zero_says_what_to_write() {
+    for (arguments, expected) in NOT_ABOVE_ZERO {
+        let output = run(arguments, MATMUL);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(error.contains(expected) && !error.contains("tip:"), "{arguments:?} {error}");
+    }
+}
+
+#[test]
+fn a_finding_in_a_long_line_says_where_it_is() {
+    let program = MATMUL.replace("C = A *J B", &format!("C = A *J Bb # {}", "x".repeat(2000)));
+    assert_ne!(program, MATMUL);
+    let error = text(&run(&["plan", "-"], &program).stderr);
+    assert!(error.contains("`Bb` is not defined (at -:5:10)"), "{error}");
+}
+
 /// The rows of the page: what it says of each code is run here.
 #[test]
 fn the_page_of_promises_lists_the_exit_codes() {

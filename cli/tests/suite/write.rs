@@ -93,6 +93,55 @@ fn no_program_is_replaced_by_what_is_made_of_it() {
     }
 }
 
+/// Commands whose output would replace a file that they read beside programs; `q.shard` names
+/// `chips.toml`.
+const OVER_OTHERS: [&[&str]; 11] = [
+    &["plan", "q.shard", "-o", "chips.toml"],
+    &["plan", "q.shard", "-o", "q.plan", "--depfile", "chips.toml"],
+    &["plan", "p.shard", "--hardware-file", "chips.toml", "-o", "chips.toml"],
+    &["cost", "q.shard", "-o", "chips.toml"],
+    &["export", "jax", "q.shard", "-o", "chips.toml"],
+    &["sweep", "q.shard", "--mesh", "X=2|4", "-o", "chips.toml"],
+    &["tune", "q.shard", "--chips", "2", "-o", "chips.toml"],
+    &["check", "q.shard", "--format", "json", "-o", "chips.toml"],
+    &["check", "p.shard", "--config", "lints.toml", "-o", "lints.toml"],
+    &["import", "jax", "models.py:forward", "-o", "models.py"],
+    &["import", "torch", "models:forward", "-o", "models.py"],
+];
+
+#[test]
+fn no_other_file_that_is_read_is_replaced() {
+    let folder = folder("write-over-others");
+    let chips = text(&run_in(&folder, &["hardware", "tpu-v5p", "--format", "toml"], "").stdout);
+    let files = [
+        ("chips.toml", chips.replace("[tpu-v5p]", "[mine]")),
+        ("q.shard", PROGRAM.replace("tpu-v5p", "mine from \"chips.toml\"")),
+        ("lints.toml", String::new()),
+        ("models.py", "def forward(x):\n    return x\n".to_owned()),
+    ];
+    for (name, content) in &files {
+        std::fs::write(folder.join(name), content).expect("a file can be written");
+    }
+    for arguments in OVER_OTHERS {
+        let output = run_in(&folder, arguments, "");
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?} {error}");
+        assert!(error.contains("would replace"), "{arguments:?} {error}");
+        for (name, content) in &files {
+            assert_eq!(read(&folder.join(name)), *content, "{arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_and_its_dependencies_are_two_files() {
+    let folder = folder("write-both");
+    let output = run_in(&folder, &["plan", "p.shard", "-o", "p.out", "--depfile", "./p.out"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("-o and --depfile are both `p.out`"));
+    assert!(!folder.join("p.out").exists());
+}
+
 #[test]
 fn writers_at_the_same_time_leave_one_whole_file() {
     let folder = folder("write-together");

@@ -43,6 +43,14 @@ impl Shown {
         SourceSpan::new(start.into(), self.place(part.end).max(start) - start)
     }
 
+    /// A place in the source as `name:line:column`.
+    pub(super) fn place_of(&self, offset: usize) -> String {
+        let place = self.place(offset);
+        let line = self.line_of(place);
+        let before = self.text.get(self.lines[line]..place).unwrap_or_default();
+        format!("{}:{}:{}", self.name, line + 1, before.chars().count() + 1)
+    }
+
     fn place(&self, offset: usize) -> usize {
         let before = self.longer.partition_point(|(end, _)| *end <= offset);
         let more = before.checked_sub(1).map_or(0, |last| self.longer[last].1);

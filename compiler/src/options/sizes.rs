@@ -50,17 +50,19 @@ pub fn dims(text: &str) -> Result<Vec<DimSize>, String> {
 /// assert_eq!(shardwise::setting::bytes("16GiB"), shardwise::setting::bytes("16Gi"));
 /// assert_eq!(shardwise::setting::bytes("1e9"), Ok(1e9));
 /// assert!(shardwise::setting::bytes("16").is_err_and(|error| error.contains("16GiB")));
+/// assert!(shardwise::setting::bytes("0GB").is_err());
 /// ```
 pub fn bytes(text: &str) -> Result<f64, String> {
-    if let Some(bytes) = number::bytes(text) {
-        return Ok(bytes);
-    }
-    match plain(text) {
-        Some(number) if number > 0.0 && number < FEWEST_BYTES => Err(format!(
+    let (bytes, has_unit) = match number::bytes(text) {
+        Some(bytes) => (Some(bytes), true),
+        None => (plain(text), false),
+    };
+    match bytes {
+        Some(bytes) if bytes > 0.0 && (has_unit || bytes >= FEWEST_BYTES) => Ok(bytes),
+        Some(number) if number > 0.0 => Err(format!(
             "{number} of what? write {number}GB (1000^3 bytes) or {number}GiB (1024^3)"
         )),
-        Some(number) => Ok(number),
-        None => Err("give bytes, such as 300MB, 16GB or 16GiB".to_owned()),
+        _ => Err("give bytes above zero, such as 300MB, 16GB or 16GiB".to_owned()),
     }
 }
 

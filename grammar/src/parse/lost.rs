@@ -84,13 +84,16 @@ impl Unread {
         }
     }
 
+    /// A statement that is not read, since it is nested too deeply.
+    pub(super) fn refused(file: &mut File, text: &str) {
+        file.lost.names.extend(words_on_the_left(text));
+    }
+
     /// A statement that begins with no keyword, though perhaps with something like one.
     fn misspelt(&mut self, file: &mut File, text: &str) {
         let word = text.split(' ').next().unwrap_or(text);
         let Some(keyword) = nearest_keyword(word).or_else(|| role_meant(word)) else {
-            let left = text.split(['=', '<', '+', ':']).next().unwrap_or("");
-            file.lost.names.extend(words(left));
-            return;
+            return file.lost.names.extend(words_on_the_left(text));
         };
         file.lost.hardware |= keyword == "hardware";
         file.lost.mesh |= keyword == "mesh";
@@ -118,6 +121,11 @@ fn list(file: &mut File, faulty: Faulty<'_>, pair: Pair<'_, Rule>, marks: &[(Mar
     file.lost.names.extend(lost.into_iter().filter_map(|item| named(item.into_inner())));
     file.lost.names.extend(words(after).filter(|word| !whole.contains(word)));
     file.statements.extend(reader.statement(pair).filter(|statement| !is_empty(&statement.node)));
+}
+
+/// Everything that could be a name in what stands before a definition's right side.
+fn words_on_the_left(text: &str) -> impl Iterator<Item = String> {
+    words(text.split(['=', '<', '+', ':']).next().unwrap_or(""))
 }
 
 /// Everything in a text that could be a name.

@@ -273,6 +273,8 @@ fn what_a_mistake_would_have_named_is_known() {
     assert_eq!(lost("dim B=4, S1=S^One").names, ["S1", "One"]);
     assert_eq!(lost("output C[I] = A ? B").names, ["C"]);
     assert!(lost("hardwear tpu-v5p").hardware);
+    let nested = "(".repeat(65);
+    assert_eq!(lost(&format!("C[I] = {nested}")).names, ["C", "I"]);
     assert_eq!(lost("C = A"), super::super::ast::Lost::default());
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde::Deserialize;
@@ -13,7 +14,7 @@ use shardwise::codes::tool::NOT_IMPORTED;
 use super::write;
 use crate::args::import::{FunctionArgs, JaxArgs, TorchArgs};
 use crate::error::{Error, Result, reason};
-use crate::output::Output;
+use crate::output::{Output, refuse_to_replace};
 
 macro_rules! source {
     ($path:literal) => {
@@ -124,6 +125,7 @@ fn import(
     parameters: Option<&[String]>,
     output: &mut Output,
 ) -> Result {
+    refuse_to_replace(file_of(&args.target), args.output.as_deref())?;
     match ask(source, args, parameters)? {
         Answer::Imported { program, warnings } => {
             // A mesh, a chip and names are the user's, and nobody has read them yet.
@@ -138,6 +140,13 @@ fn import(
             Err(Error::input(format!("{NOT_IMPORTED}: {place}{error}\n  help: {help}")))
         }
     }
+}
+
+/// The file of a target: `models.py` of `models.py:forward`, and of `models:forward`.
+fn file_of(target: &str) -> Option<String> {
+    let (module, _) = target.rsplit_once(':')?;
+    let is_path = Path::new(module).extension().is_some_and(|extension| extension == "py");
+    Some(if is_path { module.to_owned() } else { format!("{}.py", module.replace('.', "/")) })
 }
 
 /// Runs Python; its errors that are not answers are on standard error already.
@@ -199,8 +208,6 @@ fn command(python: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     /// The modules in a folder of the importers, by path.

@@ -90,6 +90,16 @@ impl Config {
         value.as_f64().map(Some).ok_or_else(|| wrong(name, value, "a number"))
     }
 
+    /// A number above zero, if there is one.
+    pub(super) fn positive(&mut self, name: &'static str) -> Result<Option<f64>, String> {
+        match self.number(name)? {
+            Some(number) if number <= 0.0 => {
+                Err(format!("`{name}` is {number}, not a number above zero"))
+            }
+            number => Ok(number),
+        }
+    }
+
     /// `true` or `false`, which it is without the field.
     pub(super) fn flag(&mut self, name: &'static str) -> Result<bool, String> {
         let Some((name, value)) = self.find(&[name]) else { return Ok(false) };

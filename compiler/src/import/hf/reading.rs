@@ -79,7 +79,7 @@ fn architecture(config: &mut Config, family: &Family) -> Result<Architecture> {
         norms: Norms { is_offset: traits.is_gemma, is_sandwich: traits.is_sandwich },
         embedding_scale: traits.is_gemma.then(|| (width as f64).sqrt()),
         is_tied: config.flag("tie_word_embeddings")?,
-        logit_cap: config.number("final_logit_softcapping")?,
+        logit_cap: config.positive("final_logit_softcapping")?,
         has_local_tables: config.has("rope_local_base_freq"),
     })
 }
@@ -87,7 +87,7 @@ fn architecture(config: &mut Config, family: &Family) -> Result<Architecture> {
 fn attention(config: &mut Config, traits: Traits, width: u64, heads: u64) -> Result<Attention> {
     let kind = if traits.is_latent { latent(config)? } else { grouped(config, width, heads)? };
     let has_bias = config.flag("attention_bias")?;
-    let scale = match (kind, config.number("query_pre_attn_scalar")?) {
+    let scale = match (kind, config.positive("query_pre_attn_scalar")?) {
         (_, Some(scalar)) => scalar.powf(-0.5),
         (Kind::Grouped { head, .. }, None) => (head as f64).powf(-0.5),
         (Kind::Latent { head, rotary, .. }, None) => {
@@ -98,7 +98,7 @@ fn attention(config: &mut Config, traits: Traits, width: u64, heads: u64) -> Res
         heads,
         kind,
         scale,
-        cap: config.number("attn_logit_softcapping")?,
+        cap: config.positive("attn_logit_softcapping")?,
         bias: (has_bias || traits.has_input_biases, has_bias && !traits.has_input_biases),
         has_norms: traits.has_query_norms,
         has_sinks: traits.has_sinks,
@@ -139,7 +139,7 @@ fn latent(config: &mut Config) -> Result<Kind> {
 fn activation(config: &mut Config, traits: Traits) -> Result<Activation> {
     let name = config.text(&["hidden_activation", "hidden_act"])?;
     if traits.routing == Routing::Biased {
-        return Ok(Activation::Clamped(config.number("swiglu_limit")?.unwrap_or(7.0)));
+        return Ok(Activation::Clamped(config.positive("swiglu_limit")?.unwrap_or(7.0)));
     }
     Ok(match name.as_deref() {
         // Gemma's code computes the tanh form where its first files say `gelu`.

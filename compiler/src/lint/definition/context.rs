@@ -157,6 +157,13 @@ impl<'a> LintContext<'a> {
         self.named_axes.contains(&axis) || staged()
     }
 
+    /// Whether declared values leave axes to the search, `W[D_?, F]`: no axis is unused there.
+    pub(crate) fn leaves_axes_open(&self) -> bool {
+        let pins = self.program.values.iter().filter_map(|value| value.declared_sharding.as_ref());
+        let outputs = self.program.outputs.iter().map(|output| &output.pin);
+        pins.chain(outputs).any(|pin| pin.exact().is_none())
+    }
+
     /// The number of edits that were not tried because the program is too large.
     pub(in crate::lint) fn untried(&self) -> usize {
         self.untried.get()

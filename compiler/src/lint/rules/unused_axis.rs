@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
     what: "No bracket of the program names a mesh axis.",
     why: "Every declared value is replicated along the axis, so unless the compiler finds \
         something to slice, the devices along it all do the same work. Usually a subscript is \
-        missing.",
+        missing. Where a bracket leaves axes to the search (`W[D_?, F]`), none is reported.",
     bad_example: "hardware tpu-v5p
 mesh X=4, Y=2
 dim B=8192, D=8192, F=32768
@@ -40,6 +40,9 @@ output Tmp[B_X, F_Y]
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let program = context.program;
+    if context.leaves_axes_open() {
+        return Vec::new();
+    }
     let unused = program
         .mesh
         .ids()

@@ -52,6 +52,15 @@ fn every_cure_is_clean() {
 }
 
 #[test]
+fn no_axis_is_unused_where_the_search_may_take_it() {
+    let lint = lint::all().iter().find(|lint| lint.code == "SW351").expect("it is a lint");
+    for open in ["In[B_X, D_?]", "In[B_{X,?}, D]"] {
+        let program = lint.bad_example.replace("In[B_X, D]", open);
+        assert_eq!(codes_of(&run(lint, &program)), [""; 0], "{open}");
+    }
+}
+
+#[test]
 fn findings_look_like_this() {
     for lint in lint::all() {
         let text = drawn(&run(lint, lint.bad_example).reports());

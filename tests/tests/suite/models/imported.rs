@@ -215,6 +215,10 @@ fn mistakes_are_named() {
     assert_eq!(error("num_hidden_layers", json!("16")), wrong);
     assert_eq!(error("rms_norm_eps", json!([])), "`rms_norm_eps` is [], not a number");
     assert_eq!(error("mlp_bias", json!(1)), "`mlp_bias` is 1, not true or false");
+    let wrong = "`final_logit_softcapping` is -1, not a number above zero";
+    assert_eq!(error("final_logit_softcapping", json!(-1.0)), wrong);
+    assert!(error("attn_logit_softcapping", json!(0)).contains("not a number above zero"));
+    assert!(error("query_pre_attn_scalar", json!(-64)).contains("not a number above zero"));
     assert!(error("num_key_value_heads", json!(5)).contains("no multiple"));
     assert!(error("hidden_act", json!("swiglu")).contains("`hidden_act` is `swiglu`"));
     assert!(error("layer_types", json!(["full_attention"])).contains("has 1 elements, not 16"));
