@@ -3,6 +3,7 @@
 pub(crate) mod chains;
 pub mod collective;
 pub(crate) mod collective_matmul;
+pub(crate) mod contention;
 pub mod crossover;
 pub mod held;
 pub mod limits;
@@ -15,3 +16,4 @@ pub(crate) mod schedule;
 pub(crate) mod send_recv;
 pub mod serving;
 pub mod stage_report;
+pub(crate) mod step_ends;

@@ -78,7 +78,7 @@ pub struct MeasuredRates {
     /// Share of the measured rates that hours of training sustain: clocks fall under load.
     pub sustained: Option<f64>,
     /// Share of the time of collectives beside compute by which the compute takes longer: they take
-    /// cores and memory bandwidth from it.
+    /// cores and memory bandwidth from it. It is that of collectives inside of nodes.
     pub contention: Option<f64>,
     /// Bytes that training holds beside each element of logits in fewer than 32 bits: copies in 32
     /// bits.

@@ -9,10 +9,12 @@
 //! stage.
 
 use indexmap::IndexSet;
+use shardwise_ir::hardware::Wraparound;
 use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::pipeline::Stages;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::{Blocks, Op, Program};
+use shardwise_ir::rates::Rates;
 use shardwise_ir::unroll::is_loop_exit;
 
 use crate::cost::pipeline_schedule::{PassTimes, PipelineShape, StageTimes};
@@ -95,12 +97,27 @@ pub(crate) fn is_computed_alone(program: &Program, op: &Op) -> bool {
     program.pipeline(op.repeat).is_some() && !program.is_per_microbatch(op)
 }
 
-/// The same of every reshard of a value.
+/// The same of every reshard of a value. Microbatches may run beside those at the ends of a step.
 pub(crate) fn is_resharded_alone(program: &Program, value: ValueId) -> bool {
     let block = program.values[value].repeat;
     program.pipeline(block).is_some()
         && !program.has_batch(block, value)
         && !program.is_shared(value)
+        && !hides_step_ends(program)
+}
+
+/// Whether the microbatches of a program hide what its steps of training do once
+/// ([`crate::cost::step_ends`]).
+pub(crate) fn hides_step_ends(program: &Program) -> bool {
+    let hardware = &program.hardware;
+    let is_measured = hardware.rates == Rates::Measured && hardware.is_training();
+    let has_microbatches = || {
+        let repeats = &program.repeats;
+        repeats.indices().any(|block| {
+            program.pipeline(Some(block)).is_some() || repeats.microbatches(Some(block)).is_some()
+        })
+    };
+    is_measured && hardware.wraparound == Wraparound::Switched && has_microbatches()
 }
 
 /// Whether a step is in a pipeline.

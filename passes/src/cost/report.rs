@@ -9,12 +9,14 @@ use crate::cost::collective::{
     CostModel, Refinement, collective_seconds, participating_axes, volume,
 };
 use crate::cost::collective_matmul::{self, BesideProduct};
+use crate::cost::contention;
 use crate::cost::held::{self, HeldKind};
 use crate::cost::liveness::{self, Memory};
 use crate::cost::local;
 use crate::cost::pipeline_stages;
 use crate::cost::schedule::{self, PlanSchedule};
 use crate::cost::send_recv::{self, Sent};
+use crate::cost::step_ends;
 use crate::layouts::composite::ExpandedPlan;
 use crate::layouts::local_shape;
 use crate::solver::weight::Weight;
@@ -218,10 +220,12 @@ pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
         .fold(0.0, |a, b| a + b);
     let waited_s = waited_s(plan, &steps).into_iter().fold(overlap_s, f64::max);
     let mut schedule = schedule::schedule(plan, &steps, waited_s..=serial_s);
+    let ends_s = step_ends::hidden_s(plan, &steps, schedule.makespan_s);
+    schedule.makespan_s = (schedule.makespan_s - ends_s).max(overlap_s);
     // What is copied to the host takes no cores, and is taken to be hidden first.
     let moved_s = comm_s - host_s;
     let hidden_s = (serial_s - host_s - schedule.makespan_s).clamp(0.0, moved_s.max(0.0));
-    schedule.makespan_s += plan.program.hardware.contention() * hidden_s;
+    schedule.makespan_s += contention::slowed_s(plan, &steps, hidden_s);
     let memory = liveness::memory(plan);
     let held = held::held(plan, &memory);
     Report {

@@ -19,8 +19,9 @@
 //!
 //! Steps take as long as alone. That collectives slow the compute beside them is added to the
 //! makespan as a whole (`report`), for what is hidden of them: the sum of all steps without it. It
-//! is a share of their time ([`contention`](shardwise_ir::rates::MeasuredRates::contention)), so
-//! that the inequality above holds. The alternative, to stretch steps while others run beside them,
+//! is a share of their time ([`crate::cost::contention`]), so that the inequality above holds. What
+//! neighbouring microbatches hide of the ends of a step is taken off as a whole, too
+//! ([`crate::cost::step_ends`]). The alternative, to stretch steps while others run beside them,
 //! has the same sum where one collective runs at a time, and takes a simulation in small pieces.
 //!
 //! A pipeline is scheduled separately ([`crate::cost::pipeline_stages`]) and takes its makespan

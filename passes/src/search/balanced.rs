@@ -18,16 +18,18 @@
 //! A schedule is searched in the same way: the makespan is at least the time of the busiest
 //! resource and at least the critical path ([`crate::search::critical_path`]), and plans that
 //! balance the resources are those whose schedules can be short. (Where collectives run in chunks
-//! beside products, the critical path is no bound.) Every plan that is met on the way
-//! is scheduled. The search starts from the plans of the other objectives, so it is never worse
-//! than they are; these and others within memory are in [`crate::search::starts`]. Where only plans
-//! below a goal are wanted, the bounds come first: what they exclude needs no starts.
+//! beside products, or at the ends of a step ([`crate::cost::step_ends`]), the critical path is no
+//! bound.) Every plan that is met on the way is scheduled. The search starts from the plans of the
+//! other objectives, so it is never worse than they are; these and others within memory are in
+//! [`crate::search::starts`]. Where only plans below a goal are wanted, the bounds come first: what
+//! they exclude needs no starts.
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem as Lp};
 use shardwise_ir::collectives::Collectives;
 use shardwise_ir::plan::Plan;
 
 use crate::cost::collective::CostModel;
+use crate::cost::pipeline_stages;
 use crate::cost::report::{Report, price_steps, report, resources_s, waited_s};
 use crate::insert_collectives::plan;
 use crate::layouts::composite::ExpandedPlan;
@@ -389,7 +391,8 @@ impl<'t> Known<'t> {
         let bounds = self.bounds(textbook)?;
         let mut root = Root { lower_bound_s: least_s(&bounds), bounds, critical_path: None };
         let is_chained = self.request.objective == Objective::Scheduled
-            && self.tables.program.collectives == Collectives::Whole;
+            && self.tables.program.collectives == Collectives::Whole
+            && !pipeline_stages::hides_step_ends(self.tables.program);
         if is_chained
             && self.is_open(root.lower_bound_s)
             && !self.request.is_out_of_reach(root.lower_bound_s)

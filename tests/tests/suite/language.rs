@@ -31,4 +31,5 @@ mod repeat_blocks;
 mod retained_weights;
 mod ring_attention;
 mod scans;
+mod step_ends;
 mod table_lookups;
