@@ -19,12 +19,11 @@ use shardwise_passes::report::report;
 use shardwise_passes::{ExpandedPlan, Goal, Optimality, Request};
 
 use crate::diagnostics::Findings;
-use crate::grouping;
+use crate::forms;
 use crate::hardware::named_file::hardware_file;
 use crate::options::{Options, Strategy};
 use crate::pass_faults;
 use crate::planned::{self, NoPlan, Origin, Planned, attention_site, budget, claim};
-use crate::split_axes;
 
 /// A program that was read, with its diagnostics.
 #[derive(Debug)]
@@ -186,19 +185,18 @@ fn line_at(source: &str, span: Span) -> &str {
 pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Findings> {
     let timed = options.started();
     let again = |other: &Options, goal: Option<Goal>| {
-        if other.is_due() {
+        if goal.is_some() && other.is_due() {
             Err(NoPlan::NotBelow(None))
         } else {
             plan_with(name, source, other, goal)
         }
     };
-    let written = match plan_with(name, source, &timed, None) {
-        Ok(written) => written,
+    let program = || read(name, source, options, Pass::Resolve).program;
+    let best = match forms::best(&timed, program, again) {
+        Ok(best) => best,
         Err(NoPlan::Refused(findings)) => return Err(findings),
         Err(NoPlan::NotBelow(_)) => unreachable!("without a goal every plan is wanted"),
     };
-    let sites = || read(name, source, options, Pass::Resolve).program;
-    let best = split_axes::best(grouping::best(written, sites, again), again);
     let Options { parts, grouping, .. } = best.options.clone();
     Ok(Planned { options: Options { parts, grouping, ..options.clone() }, ..best })
 }

@@ -24,6 +24,7 @@ pub mod tune;
 
 mod display;
 mod driver;
+mod forms;
 mod grouping;
 mod page;
 mod pass_faults;

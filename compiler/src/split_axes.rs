@@ -112,6 +112,18 @@ pub(crate) fn best(
     bounded(best, lower_bound_s)
 }
 
+/// The plan of another form, if there is one and it is better; with the bound of both.
+pub(crate) fn better(other: Result<Planned, NoPlan>, best: Planned) -> Planned {
+    let (other_s, plan) = match other {
+        Ok(plan) => (plan.lower_bound_s(), Some(plan)),
+        Err(NoPlan::NotBelow(bound_s)) => (bound_s.unwrap_or(f64::INFINITY), None),
+        Err(NoPlan::Refused(_)) => (f64::INFINITY, None),
+    };
+    let lower_bound_s = best.lower_bound_s().min(other_s);
+    let plan = plan.filter(|plan| plan.own_s() < best.own_s() * (1.0 - ROUNDING));
+    bounded(plan.unwrap_or(best), lower_bound_s)
+}
+
 /// The plan with the bound of all spaces that were searched.
 fn bounded(mut planned: Planned, lower_bound_s: f64) -> Planned {
     let is_below = lower_bound_s < planned.own_s() * (1.0 - ROUNDING);
@@ -189,10 +201,19 @@ fn reasons(planned: &Planned, axis: AxisId) -> Vec<Reason> {
         at_stake_s: relayed_s,
         dim: None,
     });
-    let least_s = LEAST_SHARE * planned.report.serial_s;
+    let least = if is_small_within_memory(planned) { LEAST_GAIN } else { LEAST_SHARE };
+    let least_s = least * planned.report.serial_s;
     let is_enough = |of: &Reason| of.at_stake_s > 0.0 && of.at_stake_s >= least_s;
     let is_part = |of: &Reason| of.common > 1 && of.common < size;
     of_dims.chain(others).filter(|of| is_part(of) && is_enough(of)).collect()
+}
+
+/// Whether the plan of a small program would be cheaper without the limit on memory. Then all
+/// reshards are reasons to split an axis, and little has to be at stake: with a tighter limit more
+/// would be, and a looser one must not have a costlier plan.
+fn is_small_within_memory(planned: &Planned) -> bool {
+    let Origin::Searched(found) = &planned.origin else { return false };
+    found.unlimited_s.is_some() && planned.plan.program.ops.len() <= SMALL
 }
 
 fn has_few_axes(program: &Program) -> bool {
@@ -225,7 +246,7 @@ fn divided(program: &Program, axis: AxisId) -> Vec<DimId> {
 }
 
 /// Seconds of the reshards that take several steps, or a Permute, of values that `axis` splits
-/// before, between or after them.
+/// before, between or after them; of small programs within memory, of all reshards.
 fn relayed_s(planned: &Planned, axis: AxisId) -> f64 {
     let steps = planned.plan.steps.iter().zip(&planned.report.steps);
     let moves: Vec<(&Step, &StepCost)> =
@@ -242,8 +263,10 @@ fn relayed_s(planned: &Planned, axis: AxisId) -> f64 {
         .filter(|of| of.sharding.axes().any(|other| other.axis() == axis))
         .map(|of| of.value)
         .collect();
+    let are_all = is_small_within_memory(planned);
     let is_relayed = |step: &Step| {
-        is_permute(step)
+        are_all
+            || is_permute(step)
             || read.contains(&step.result)
             || step.operands.iter().any(|of| made.contains(of))
     };

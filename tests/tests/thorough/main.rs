@@ -1,9 +1,10 @@
 //! Tests that take minutes: every published measurement, laws on thousands of random inputs,
-//! mutants of random plans, ladders of memory limits.
+//! mutants of random plans, ladders of memory limits, programs that are branched for seconds.
 //!
 //! A target of its own, which `cargo test` leaves out and `.ci/run` runs in release.
 
 mod accuracy;
+mod branching;
 mod memory_limits;
 mod mutants;
 mod reliability;

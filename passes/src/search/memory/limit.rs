@@ -45,7 +45,7 @@ use crate::search::memory::live_blocks::{self, Wanted};
 use crate::search::memory::measures::Measures;
 use crate::search::memory::rematerialize::{CutRequest, Retention, retain_across};
 use crate::search::outcome::{Effort, Request};
-use crate::search::serial::{solve, solve_near};
+use crate::search::serial::solve_near;
 use crate::search::tie_break::prefer;
 use crate::solver::branch_and_bound::can_prune;
 use crate::solver::lagrangian::{MOST_SOLUTIONS, RowLimits};
@@ -72,8 +72,10 @@ const FOR_QUICK: f64 = 0.25;
 /// The limit of values that are kept one after another.
 const MOST_RETAINED: usize = 8;
 
-/// The share of the work for the plan in which nothing is kept.
+/// The share of the work for the plan in which nothing is kept; and for those within tighter limits
+/// and in which one value more is kept, of which there are many.
 const FOR_START: f64 = 0.25;
+const FOR_ONE_MORE: f64 = 0.02;
 
 /// The gap at which that search ends where the bound of what is kept is known before.
 const NEAR_START: f64 = 0.01;
@@ -268,7 +270,8 @@ impl<'a, 't> Limit<'a, 't> {
         let all: IndexSet<ValueId> = parts.iter().copied().collect();
         let problem = self.problem(&all);
         // A start, of which no proof is needed.
-        let interrupt = self.request.interrupt.with_work(FOR_START);
+        let share = if self.is_quick { FOR_ONE_MORE } else { FOR_START };
+        let interrupt = self.request.interrupt.with_work(share);
         let enough = if known.is_some() { NEAR_START } else { 0.0 };
         let Ok(rematerialized) = solve_near(problem.clone(), self.textbook, enough, &interrupt)
         else {
@@ -319,8 +322,9 @@ impl<'a, 't> Limit<'a, 't> {
             }
             let before = best.seconds();
             rematerialized.shift_remove(&value);
-            let solved =
-                solve(self.problem(&rematerialized), self.textbook, &self.request.interrupt);
+            let problem = self.problem(&rematerialized);
+            let interrupt = self.request.interrupt.with_work(FOR_ONE_MORE);
+            let solved = solve_near(problem, self.textbook, NEAR_START, &interrupt);
             let fits = solved.is_ok_and(|solved| self.try_incumbent(best, solved.plan));
             if !fits
                 && self.tables.program.ops.len() <= MOST_ONE_BY_ONE

@@ -36,8 +36,8 @@ const MOST_EVALUATIONS: usize = 1 << 38;
 const OF_A_PART: usize = 1 << 29;
 const OF_ALL_PARTS: usize = 1 << 32;
 
-/// A gap at which larger models are branched as well, without more effort. (At 1.5% to 3.5% that took
-/// ten seconds and found nothing.)
+/// A gap at which larger models are branched as well, without more effort. (At 1.5% to 3.5% that
+/// took ten seconds and found nothing.)
 const VERY_WIDE: f64 = 0.05;
 
 /// Variables that are compared at each node.

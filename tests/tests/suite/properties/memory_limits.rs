@@ -103,6 +103,10 @@ fn a_looser_limit_has_no_costlier_plan() {
         T3 = roll_K(A2, -1)\nT4[K, J, I_XZ] = T3 + T1\nT5[K_?, N_?] = reshape(T4)\n\
         output T4[K_ZYX, J, I], T5[K_XZ, N]\n";
     agree(reshaped, &ladder(reshaped, &[0.36, 0.57, 0.76, 0.82, 0.9]));
+    let in_parts = "hardware tpu-v5e\nmesh X=8, Y=4\ndim B=64, D=256, F=2048, K=16\n\
+        input x[B, D_?]\nparam W0[D_Y, F_?]\nh0 = softmax_F(x *D W0)\nparam W1[F_Y, D]\n\
+        h1 = h0 *F W1\noutput h1[B_X, D]\n";
+    agree(in_parts, &[452_198.0, 536_985.0, 600_000.0]);
 }
 
 /// Between a value and its third part there are two slices; of the steps that lead there, one that
