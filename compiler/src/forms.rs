@@ -1,10 +1,10 @@
 //! The best form of a program: its sums and products grouped in another way ([`crate::grouping`]),
 //! its mesh with an axis in parts ([`crate::split_axes`]).
 //!
-//! Which forms are tried follows from what is at stake in a plan, so the plans of two objectives may
-//! have different forms, and that of one may be better at the other. Objectives other than the sum
-//! of steps therefore try the form that the plan of that sum has as well: it is the one that tries
-//! most forms, and the one that people compare with. To try every form under every objective
+//! Which forms are tried follows from what is at stake in a plan, so the plans of two objectives
+//! may have different forms, and that of one may be better at the other. Objectives other than the
+//! sum of steps therefore try the form that the plan of that sum has as well: it is the one that
+//! tries most forms, and the one that people compare with. To try every form under every objective
 //! would take several times as long.
 
 use shardwise_ir::dataflow::Analyzed;
@@ -14,8 +14,8 @@ use crate::options::{AxisParts, Grouping, Options};
 use crate::planned::{NoPlan, Origin, Planned};
 use crate::{grouping, split_axes};
 
-/// The best plan of all forms that options leave open. `program` reads the program, and `plan` plans
-/// it with other options, while there is time.
+/// The best plan of all forms that options leave open. `program` reads the program, and `plan`
+/// plans it with other options, while there is time.
 pub(crate) fn best(
     options: &Options,
     program: impl Fn() -> Option<Analyzed>,

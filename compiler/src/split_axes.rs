@@ -11,6 +11,11 @@
 //!   by a Permute. Blocks that change places between axes of 2 and 8 devices take fewer bytes with
 //!   the 8 as 2 and 4.
 //!
+//! Where a limit on memory makes the plan of a small program costlier, all of its reshards are
+//! reasons, and 2% of the time are enough: a tighter limit has more at stake, and must not be the
+//! one whose plan is found. (To try that for every small program would take up to twenty times as
+//! long, and shortens few plans.)
+//!
 //! A plan with parts is taken if it is at least 2% cheaper. In longer programs it is planned near
 //! the values that the parts could split first ([`shardwise_passes::Rival`]): others keep their
 //! layouts, and only if that gains as much, everything is planned. The bound that is claimed is

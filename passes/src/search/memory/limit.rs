@@ -57,8 +57,11 @@ const HALVINGS: usize = 8;
 /// A plan within this ratio of the smallest capacity that may be enough counts as minimal.
 const TOLERANCE: f64 = 1.01;
 
-/// Solutions of each search within tighter limits, and with other values kept.
+/// Solutions of each search within tighter limits.
 const FEW_SOLUTIONS: usize = 80;
+
+/// Solutions of each search with one value more kept: there are many of these.
+const SOLUTIONS_OF_ONE_MORE: usize = 16;
 
 /// Solutions for each step of the bisection.
 const BISECTED_SOLUTIONS: usize = 40;
@@ -328,7 +331,7 @@ impl<'a, 't> Limit<'a, 't> {
             let fits = solved.is_ok_and(|solved| self.try_incumbent(best, solved.plan));
             if !fits
                 && self.tables.program.ops.len() <= MOST_ONE_BY_ONE
-                && let Some((plan, _)) = self.limited(&rematerialized, FEW_SOLUTIONS).plan
+                && let Some((plan, _)) = self.limited(&rematerialized, SOLUTIONS_OF_ONE_MORE).plan
             {
                 self.try_incumbent(best, plan);
             }
