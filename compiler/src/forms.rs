@@ -10,12 +10,13 @@
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_passes::{Goal, Objective};
 
+use crate::grouping;
 use crate::options::{AxisParts, Grouping, Options};
 use crate::planned::{NoPlan, Origin, Planned};
-use crate::{grouping, split_axes};
+use crate::split_axes::{self, ROUNDING};
 
 /// The best plan of all forms that options leave open. `program` reads the program, and `plan`
-/// plans it with other options, while there is time.
+/// plans it with other options; below a goal only while there is time.
 pub(crate) fn best(
     options: &Options,
     program: impl Fn() -> Option<Analyzed>,
@@ -41,7 +42,8 @@ pub(crate) fn best(
     let form = Options { parts, grouping, ..options.clone() };
     // The textbook's plan stays that of the program as written.
     let textbook = (best.textbook.clone(), best.rules_fail);
-    let mut best = split_axes::better(plan(&form, best.goal(None, 0.0)), best);
+    let of_form = plan(&form, best.goal(None, 0.0));
+    let mut best = split_axes::better(of_form, best, ROUNDING);
     (best.textbook, best.rules_fail) = textbook;
     Ok(best)
 }

@@ -67,7 +67,7 @@ const LEAST_SHARE: f64 = 0.1;
 pub(crate) const LEAST_GAIN: f64 = 0.02;
 
 /// The share of a time that is rounding.
-const ROUNDING: f64 = 1e-6;
+pub(crate) const ROUNDING: f64 = 1e-6;
 
 /// An axis, the sizes of its parts in the orders that are tried, and the seconds at stake.
 struct Split {
@@ -89,43 +89,35 @@ pub(crate) fn best(
     if options.parts != AxisParts::CalledFor || !is_searched {
         return whole;
     }
-    let splits = called_for(&whole);
     let mut best = whole;
-    let mut lower_bound_s = best.lower_bound_s();
-    for Split { axis, sizes, about, .. } in splits {
+    for Split { axis, sizes, about, .. } in called_for(&best) {
         for sizes in sizes {
             let parts = AxisParts::These(vec![(axis.clone(), sizes.to_vec())]);
             // Of short programs all is searched, so that the bound is that of all of it.
             let share = if about.is_some() { LEAST_GAIN } else { 0.0 };
             let goal = best.goal(about.clone(), share);
-            match plan(&Options { parts, ..options.clone() }, goal) {
-                Ok(split) => {
-                    lower_bound_s = lower_bound_s.min(split.lower_bound_s());
-                    if split.own_s() < best.own_s() * (1.0 - LEAST_GAIN) {
-                        best = split;
-                    }
-                }
-                Err(NoPlan::NotBelow(Some(of_parts_s))) => {
-                    lower_bound_s = lower_bound_s.min(of_parts_s);
-                }
-                // In long programs the other order hardly gains what this one does not.
-                Err(_) if about.is_some() => break,
-                Err(_) => {}
+            let split = plan(&Options { parts, ..options.clone() }, goal);
+            let is_known = matches!(split, Ok(_) | Err(NoPlan::NotBelow(Some(_))));
+            // In long programs the other order hardly gains what this one does not.
+            if !is_known && about.is_some() {
+                break;
             }
+            best = better(split, best, LEAST_GAIN);
         }
     }
-    bounded(best, lower_bound_s)
+    best
 }
 
-/// The plan of another form, if there is one and it is better; with the bound of both.
-pub(crate) fn better(other: Result<Planned, NoPlan>, best: Planned) -> Planned {
+/// The plan of another form, if there is one and it is cheaper by this share; else the best one.
+/// With the bound of both.
+pub(crate) fn better(other: Result<Planned, NoPlan>, best: Planned, share: f64) -> Planned {
     let (other_s, plan) = match other {
         Ok(plan) => (plan.lower_bound_s(), Some(plan)),
         Err(NoPlan::NotBelow(bound_s)) => (bound_s.unwrap_or(f64::INFINITY), None),
         Err(NoPlan::Refused(_)) => (f64::INFINITY, None),
     };
     let lower_bound_s = best.lower_bound_s().min(other_s);
-    let plan = plan.filter(|plan| plan.own_s() < best.own_s() * (1.0 - ROUNDING));
+    let plan = plan.filter(|plan| plan.own_s() < best.own_s() * (1.0 - share));
     bounded(plan.unwrap_or(best), lower_bound_s)
 }
 

@@ -5,7 +5,8 @@
 //! counts less than one of compute: in a schedule, what moves parameters along an axis mostly runs
 //! beside compute, and what moves activations is waited for. Axes that have both kinds are counted
 //! with two weights, and all axes together with one. So a plan may communicate more than that with
-//! the least sum, and take less time.
+//! the least sum, and take less time. So are they for the busiest resource where the limit on
+//! memory makes the plans of plain sums costlier.
 //!
 //! Alternatives: *weights from a schedule*, the share of an axis's time that is waited for, jump
 //! between two plans, and found a shorter schedule than the fixed weights in none of six strategies
@@ -134,8 +135,9 @@ impl Search<'_, '_> {
     /// Whether no others are needed: the busiest resource is minimised from any plan, but for a
     /// limit on memory, which that search does not know.
     fn are_enough(&self, starts: &Starts) -> bool {
-        let is_any = self.request.objective == Objective::Overlap && !starts.are_limited;
-        is_any && !starts.plans.is_empty()
+        self.request.objective == Objective::Overlap
+            && !starts.are_limited
+            && !starts.plans.is_empty()
     }
 
     /// One start after another, until more are worth little.

@@ -83,7 +83,7 @@ impl<'m> Rounds<'_, 'm> {
             if work_left == 0 || open.len() > most_open {
                 return Some(StopReason::WorkLimit);
             }
-            self.round(&mut node.subproblem, &mut work_left);
+            self.offer_rounded(&mut node.subproblem, &mut work_left);
             for part in self.parts(&node) {
                 if let Some(dual) = self.explore(part, &mut work_left) {
                     let bound_s = dual.bound().max(node.bound_s);
@@ -164,8 +164,8 @@ impl<'m> Rounds<'_, 'm> {
             .map(|best| best.1)
     }
 
-    /// Rounds the prices of a part to a solution.
-    fn round(&mut self, part: &mut Dual<'m>, work_left: &mut usize) {
+    /// Rounds the prices of a part to a solution, and offers it.
+    fn offer_rounded(&mut self, part: &mut Dual<'m>, work_left: &mut usize) {
         part.work = 0;
         if let Some(found) = PrimalHeuristic::new(part).run() {
             self.offer(found);
