@@ -77,6 +77,7 @@ mod edge_shares;
 pub(crate) mod eliminate;
 mod factor;
 pub(crate) mod finite;
+mod free_terminals;
 pub(crate) mod graph;
 pub(crate) mod interrupt;
 pub(crate) mod lagrangian;

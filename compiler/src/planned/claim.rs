@@ -16,6 +16,9 @@ use crate::display::units;
 
 const MARK: &str = "# found: ";
 
+/// The least gap that is written, in percent: none is said to be zero where nothing is proven.
+const LEAST_GAP: f64 = 0.1;
+
 /// The claim with the fingerprint of the plan that it is about.
 pub(crate) fn sign(claim: &str, plan: &str) -> String {
     format!("{claim} [{:016x}]", fingerprint(plan))
@@ -62,7 +65,7 @@ impl Planned {
             Optimality::Bounded { .. } => {
                 let lower_bound_s = self.lower_bound_s();
                 let gap = if own > 0.0 { 100.0 * (own - lower_bound_s) / own } else { 0.0 };
-                format!("within {gap:.1}% of the optimum")
+                format!("within {:.1}% of the optimum", gap.max(LEAST_GAP))
             }
         };
         let per_cent = 100.0 * (book - own).abs() / book;

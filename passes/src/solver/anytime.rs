@@ -16,6 +16,7 @@ mod branching;
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::dual::Dual;
 use crate::solver::eliminate::{Minimum, TableLimits};
+use crate::solver::free_terminals;
 use crate::solver::marginals::{UNREACHABLE, seconds};
 use crate::solver::minimize::{Incumbents, Limits, Reduced, Solution, StopReason};
 use crate::solver::model::Model;
@@ -73,9 +74,9 @@ const NEAR_CHOICES: usize = 8;
 /// of remaining choices.
 type Progress = (f64, f64, usize);
 
-struct Rounds<'r, 'm> {
+struct Rounds<'r, 'm, 'g> {
     model: &'m Model,
-    trees: &'r mut [Trees<'m>],
+    trees: &'r mut [Trees<'g>],
     limits: Limits,
     cutoff: Weight,
     incumbents: &'r mut dyn Incumbents,
@@ -86,13 +87,14 @@ struct Rounds<'r, 'm> {
 }
 
 /// Minimises a model without rows, where an assignment of cost `cutoff` is known already.
-pub(crate) fn solve<'m>(
-    model: &'m Model,
-    trees: &mut [Trees<'m>],
+pub(crate) fn solve(
+    model: &Model,
+    trees: &mut [Trees<'_>],
     limits: &Limits,
     cutoff: Weight,
     incumbents: &mut dyn Incumbents,
 ) -> Solution {
+    let model = &*free_terminals::removed(model);
     model.prepare_metrics();
     let mut dual = Dual::new(model, &limits.interrupt);
     dual.upper_bound = seconds(cutoff);
@@ -100,7 +102,7 @@ pub(crate) fn solve<'m>(
     Rounds { model, trees, limits, cutoff, incumbents, dual, best: None, tabulated: 0 }.run()
 }
 
-impl Rounds<'_, '_> {
+impl Rounds<'_, '_, '_> {
     /// Rounds with even shares of edges, then, if a gap is left, with shares of each edge, and with
     /// these from prices of zero and solutions of their own on.
     fn run(mut self) -> Solution {

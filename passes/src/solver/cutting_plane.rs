@@ -1,9 +1,6 @@
 //! Cutting planes in one dimension (Kelley 1960): maximises a concave function, such as a
 //! Lagrangian bound as a function of a single multiplier.
 
-/// The factor between one evaluation and the next while all are on one side of the maximum.
-const STRIDE: f64 = 8.0;
-
 /// The relative improvement below which the search stops.
 const WORTHWHILE: f64 = 1e-4;
 
@@ -26,10 +23,11 @@ impl Tangent {
 }
 
 /// Maximises a concave function of a positive number, from `start` on, with at most `evaluations`
-/// evaluations; `evaluate` returns value and slope, or `None` to stop. One tangent is kept on each
-/// side of the maximum, and the next evaluation is at their intersection.
+/// evaluations; `evaluate` returns value and slope, or `None` to stop. While all are on one side of
+/// the maximum, the next is at `stride` times the number; then one tangent is kept on each side,
+/// and the next evaluation is at their intersection.
 pub(crate) fn maximize_concave(
-    start: f64,
+    (start, stride): (f64, f64),
     evaluations: usize,
     mut evaluate: impl FnMut(f64) -> Option<(f64, f64)>,
 ) {
@@ -50,8 +48,8 @@ pub(crate) fn maximize_concave(
                 let margin = 0.1 * (falling.at - rising.at);
                 meeting.max(rising.at + margin).min(falling.at - margin)
             }
-            (Some(_), None) => at * STRIDE,
-            (None, _) => at / STRIDE,
+            (Some(_), None) => at * stride,
+            (None, _) => at / stride,
         };
     }
 }
@@ -64,7 +62,7 @@ mod tests {
     fn the_greatest_of_a_concave_function_is_found() {
         let lines = [(0.0, 10.0), (30.0, 3.0), (55.0, -1.0), (100.0, -8.0)];
         let mut evaluated: Vec<f64> = Vec::new();
-        maximize_concave(0.01, 20, |at| {
+        maximize_concave((0.01, 8.0), 20, |at| {
             evaluated.push(at);
             lines
                 .map(|(value, slope)| (value + slope * at, slope))

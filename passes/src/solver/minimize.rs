@@ -158,9 +158,9 @@ fn minimize_within_capacity<'m>(
 
 /// The same with incumbent callbacks and a *cutoff*, the cost of a solution that is known
 /// already. The caller may use `trees` afterwards.
-pub(crate) fn minimize_with<'m>(
-    model: &'m Model,
-    trees: &mut [Trees<'m>],
+pub(crate) fn minimize_with(
+    model: &Model,
+    trees: &mut [Trees<'_>],
     limits: &Limits,
     cutoff: Weight,
     incumbents: &mut dyn Incumbents,

@@ -325,7 +325,7 @@ impl<Fixed: Clone> End<Fixed> {
 
 impl Placement {
     /// The node of all choices, if it is the same.
-    fn only_node(&self) -> Option<Node> {
+    pub(crate) fn only_node(&self) -> Option<Node> {
         let first = *self.nodes.first()?;
         self.nodes.iter().all(|&node| node == first).then_some(first as Node)
     }

@@ -36,3 +36,16 @@ fn grids_of_products_have_their_optimum() {
         assert_eq!(planned.status_name(), "optimal", "{size}: {}", planned.lower_bound_s());
     }
 }
+
+/// Three statements read a replicated input, which is free. It couples their layouts in no table: with
+/// an axis in parts, what is left is small enough for elimination, and the optimum is proven.
+#[test]
+fn what_is_free_to_read_couples_nothing() {
+    let source = "hardware tpu-v5p\nmesh X=2, Y=2, Z=8 as 2x4\n\
+        dim K=64, T=1024, E=128, K2=K\n\
+        input in1[K2, E]\ninput in4[K2, K_{Z,X}, E_Y]\nparam w8[K, T, K2_Z]\n\
+        v3[E, K] = in1 *K2 in4\nv5 = in1 *E,K2 in4\nv6[K_?, E_?] = rename(in1)\n\
+        v7 = v5 *K w8\n";
+    let planned = shardwise::plan("free", source, &Options::default()).expect("it has a plan");
+    assert_eq!(planned.status_name(), "optimal", "{}", planned.lower_bound_s());
+}

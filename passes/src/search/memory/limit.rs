@@ -259,6 +259,7 @@ impl<'a, 't> Limit<'a, 't> {
             capacity: self.capacity,
             about_s,
             enough_s: self.request.below_s(),
+            known_s: None,
             again_is_free,
         }
     }
@@ -287,11 +288,9 @@ impl<'a, 't> Limit<'a, 't> {
         }
         let about_s = rematerialized.bound.as_seconds();
         let is_open = |best: &FeasiblePlan| best.seconds() > best.lower_bound_s * WIDE;
-        let retain = |again_is_free| {
-            let asked = self.cut_request(about_s, again_is_free);
-            retain_across(&self.within, parts, &asked, &self.request.interrupt)
-        };
-        let retention = known.or_else(|| retain(true));
+        let asked = self.cut_request(about_s, true);
+        let retain = || retain_across(&self.within, parts, &asked, &self.request.interrupt);
+        let retention = known.or_else(retain);
         let Some(Retention { lower_bound_s, solutions }) = retention else {
             return self.greedy_retain(best, parts, all);
         };
@@ -301,14 +300,33 @@ impl<'a, 't> Limit<'a, 't> {
         for plan in filling.plans(&solutions, &all) {
             self.try_incumbent(best, plan);
         }
-        if is_open(best)
-            && !self.is_quick
-            && let Some(priced) = retain(false)
-        {
-            best.lower_bound_s = best.lower_bound_s.max(priced.lower_bound_s);
+        if is_open(best) && !self.is_quick {
+            self.retain_in_parts(best, parts, about_s, &filling, &all);
         }
         if is_open(best) && self.tables.program.ops.len() <= MOST_ONE_BY_ONE {
             self.greedy_retain(best, parts, all);
+        }
+    }
+
+    /// Raises the bound by parts of the plans that keep different values, and fills what their
+    /// solutions leave.
+    fn retain_in_parts(
+        &self,
+        best: &mut FeasiblePlan,
+        parts: &[ValueId],
+        about_s: f64,
+        filling: &Filling<'_, '_>,
+        all: &IndexSet<ValueId>,
+    ) {
+        let known_s = Some(best.seconds());
+        let asked = CutRequest { known_s, ..self.cut_request(about_s, false) };
+        let found = retain_across(&self.within, parts, &asked, &self.request.interrupt);
+        let Some(Retention { lower_bound_s, solutions }) = found else { return };
+        best.lower_bound_s = best.lower_bound_s.max(lower_bound_s);
+        if !best.is_proven() {
+            for plan in filling.plans(&solutions, all) {
+                self.try_incumbent(best, plan);
+            }
         }
     }
 

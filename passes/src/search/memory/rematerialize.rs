@@ -19,7 +19,8 @@
 //! ```
 //!
 //! for every price: a Lagrangian bound in one multiplier. It is concave in the price, and its
-//! maximum is found by cutting planes. [`crate::search::memory::limit`] turns the solutions into
+//! maximum is found by cutting planes. Where a gap to the best plan is left, parts of the plans are
+//! bounded one by one ([`branching`]). [`crate::search::memory::limit`] turns the solutions into
 //! plans.
 //!
 //! Parameters of layers, and other values declared before the microbatches, are either gathered in
@@ -34,6 +35,8 @@
 //! which elimination is too large; a knapsack over values, each at its best rate of seconds per
 //! byte, is a weaker bound of the same kind.
 
+mod branching;
+
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -47,7 +50,9 @@ use crate::layouts::local_shape;
 use crate::problem::{Definition, Demand, Problem, Rematerialized};
 use crate::reshard::tables::Tables;
 use crate::search::memory::demand::{self, LiveAcross, MemoryDemand};
+use crate::search::memory::rematerialize::branching::{KeptBytes, Parts};
 use crate::solver::cutting_plane::maximize_concave;
+use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::eliminate::Minimum;
 use crate::solver::interrupt::Interrupt;
 use crate::solver::model::{End, Model, Term, UnaryCosts};
@@ -58,8 +63,9 @@ use crate::solver::weight::Weight;
 const MOST_EVALUATIONS: usize = 12;
 
 /// The first price, as a share of the one at which the capacity is worth the total time: steps
-/// mostly save a small part of that.
+/// mostly save a small part of that. And the factor from one price to the next.
 const FIRST: f64 = 1e-2;
+const STRIDE: f64 = 8.0;
 
 /// The result.
 pub(crate) struct Retention {
@@ -90,6 +96,9 @@ pub(crate) struct CutRequest {
     pub(crate) about_s: f64,
     /// A bound of so many seconds ends the search for better ones.
     pub(crate) enough_s: f64,
+    /// A plan that takes so many seconds, with which parts of the plans are compared; none where
+    /// plans are not to be searched in parts.
+    pub(crate) known_s: Option<f64>,
     /// Whether what is computed again takes no bytes in any sharding: a weaker bound, and solutions
     /// that are mostly nearer to good plans.
     pub(crate) again_is_free: bool,
@@ -122,16 +131,17 @@ pub(crate) fn retain_across(
     if left <= 0.0 || retainable.is_empty() {
         return None;
     }
-    let cut = CutPoint::new(&problem, live_across, retainable);
-    let mut evaluations: Vec<Evaluation> = Vec::new();
-    maximize_concave(FIRST * asked.about_s / left, MOST_EVALUATIONS, |price| {
-        let found = cut.evaluate(price, left, interrupt);
-        let (bound_s, slope) = (found.bound_s, found.retained_bytes - left);
-        evaluations.push(found);
-        (!interrupt.is_due() && bound_s < asked.enough_s).then_some((bound_s, slope))
-    });
+    let cut = CutPoint::new(&problem, left, live_across, retainable);
+    let all = cut.of_all_plans(asked, interrupt);
+    let mut lower_bound_s = all.iter().map(|of| of.bound_s).max_by(f64::total_cmp)?;
+    let mut evaluations = all;
+    if let Some(known_s) = asked.known_s {
+        let mut parts = Parts { cut: &cut, known_s, interrupt, found: evaluations };
+        lower_bound_s = lower_bound_s.max(parts.lower_bound_s());
+        evaluations = parts.found;
+    }
+    evaluations.retain(|of| of.bound_s.is_finite());
     evaluations.sort_by(|a, b| b.bound_s.total_cmp(&a.bound_s));
-    let lower_bound_s = evaluations.first()?.bound_s;
     let mut solutions: IndexMap<Vec<usize>, Evaluation> = IndexMap::new();
     for of in evaluations {
         solutions.entry(of.assignment.clone()).or_insert(of);
@@ -166,6 +176,15 @@ enum Share {
     Second,
     /// Both pay half: the value is gathered before both.
     Half,
+}
+
+impl Share {
+    fn of_price(self) -> f64 {
+        match self {
+            Self::Second => 1.0,
+            Self::Half => 0.5,
+        }
+    }
 }
 
 /// How the price of keeping a value across `before` is shared, if it is used on both sides and the
@@ -203,12 +222,36 @@ fn shared(program: &Analyzed, value: ValueId, before: OpId) -> Option<Share> {
 /// A definition that may start from a kept sharding.
 struct Retainable {
     definition: usize,
+    /// The number of its value among those that are kept.
+    value: usize,
     share: Share,
     /// Whether it always starts from one: the sharding in which its value is produced is none that
     /// is there anyway.
     starts_kept: bool,
     /// The price of keeping each sharding, at a price of one per byte.
     charges: Vec<f64>,
+    /// The bytes that the value takes for each that this is charged for.
+    bytes_of_charge: f64,
+}
+
+impl Retainable {
+    /// What keeping each sharding costs at a price per byte, beside the least that the value keeps.
+    fn offers(&self, price: f64, kept: &[KeptBytes]) -> Vec<Weight> {
+        let KeptBytes { least, most } = kept[self.value];
+        let offer = |&charge: &f64| {
+            let is_allowed = charge * self.bytes_of_charge <= most;
+            let beyond = (charge - least / self.bytes_of_charge).max(0.0);
+            if is_allowed { Weight::seconds(price * beyond) } else { Weight::INFINITE }
+        };
+        self.charges.iter().map(offer).collect()
+    }
+
+    /// The cost of the definition under an assignment, in seconds.
+    fn seconds(&self, model: &Model, assignment: &[usize]) -> f64 {
+        let Term::Tree(tree) = &model.terms[self.definition] else { return 0.0 };
+        let mut trees = Trees::new(&model.graphs[tree.graph]);
+        tree.cost(assignment, &mut trees).as_seconds()
+    }
 }
 
 /// All such definitions.
@@ -224,23 +267,18 @@ fn retainable(
         }
         Demand::Fixed(_) => false,
     };
-    let share = |definition: usize| {
-        let definition = &problem.definitions[definition];
-        let after = definition.demands.first().is_some_and(is_after);
-        let share = *values.get(&definition.value).filter(|_| definition.per_use)?;
-        (after || share == Share::Half).then_some(share)
+    let of = |definition: usize| {
+        let own = &problem.definitions[definition];
+        let (value, _, &share) = values.get_full(&own.value).filter(|_| own.per_use)?;
+        let after = own.demands.first().is_some_and(is_after);
+        let starts_kept = share == Share::Second && !is_there(problem.program, own.value);
+        let charges = charges(problem, definition, share, again_is_free);
+        let bytes_of_charge = own.multiplicity.max(1) as f64 / share.of_price();
+        let retainable =
+            Retainable { definition, value, share, starts_kept, charges, bytes_of_charge };
+        (after || share == Share::Half).then_some(retainable)
     };
-    let shares = (0..problem.definitions.len())
-        .filter_map(|definition| Some((definition, share(definition)?)));
-    shares
-        .map(|(definition, share)| Retainable {
-            definition,
-            share,
-            starts_kept: share == Share::Second
-                && !is_there(problem.program, problem.definitions[definition].value),
-            charges: charges(problem, definition, share, again_is_free),
-        })
-        .collect()
+    (0..problem.definitions.len()).filter_map(of).collect()
 }
 
 /// Whether the sharding that a value is declared or produced in takes no bytes at the cut point, or
@@ -271,8 +309,7 @@ fn charges(
     };
     let part = match share {
         _ if again_is_free && demand::is_recomputed(program, value) => 0.0,
-        Share::Second => 1.0,
-        Share::Half => 0.5,
+        share => share.of_price(),
     };
     let times = part * pipeline_stages::in_flight_copies(program, value)
         / definition.multiplicity.max(1) as f64;
@@ -282,6 +319,8 @@ fn charges(
 /// The problem with its two sides, and a price for values kept between them.
 struct CutPoint<'p, 'a> {
     problem: &'p Problem<'a>,
+    /// The bytes beside those that are always there.
+    left: f64,
     /// Terms of retainable definitions have graphs of their own, after the others.
     model: Model,
     /// What choices keep at the cut point whatever the two sides keep.
@@ -290,10 +329,14 @@ struct CutPoint<'p, 'a> {
 }
 
 /// The minimum at a price of a byte.
+#[derive(Clone)]
 struct Evaluation {
     price: f64,
     bound_s: f64,
     assignment: Vec<usize>,
+    /// What is kept of each value.
+    kept_bytes: Vec<f64>,
+    /// The same together, with what choices keep beside it.
     retained_bytes: f64,
 }
 
@@ -303,6 +346,7 @@ const PERTURBED: f64 = 1.0 + 1e-3;
 impl<'p, 'a> CutPoint<'p, 'a> {
     fn new(
         problem: &'p Problem<'a>,
+        left: f64,
         live_across: Vec<LiveAcross>,
         retainable: Vec<Retainable>,
     ) -> Self {
@@ -316,33 +360,72 @@ impl<'p, 'a> CutPoint<'p, 'a> {
                 tree.graph = model.graphs.len() + number;
             }
         }
-        Self { problem, model, live_across, retainable }
+        Self { problem, left, model, live_across, retainable }
     }
 
-    /// The least sum of steps and kept bytes at `price` seconds a byte, less the price of the
-    /// `left` bytes.
-    fn evaluate(&self, price: f64, left: f64, interrupt: &Interrupt) -> Evaluation {
-        let model = self.priced(price);
+    /// The variables of the problem, and the values that may be kept.
+    fn variables(&self) -> usize {
+        self.model.unary.len()
+    }
+
+    fn values(&self) -> usize {
+        self.retainable.iter().map(|of| of.value + 1).max().unwrap_or(0)
+    }
+
+    /// The bytes that are left beside the least that values keep.
+    fn left_beside(&self, kept: &[KeptBytes]) -> f64 {
+        self.left - kept.iter().map(|of| of.least).sum::<f64>()
+    }
+
+    /// The least bytes above some that a value keeps in any sharding, if there are any.
+    fn least_above(&self, value: usize, bytes: f64) -> Option<f64> {
+        let own = self.retainable.iter().filter(|of| of.value == value);
+        let kept = own.flat_map(|of| of.charges.iter().map(|charge| charge * of.bytes_of_charge));
+        kept.filter(|&kept| kept > bytes).min_by(f64::total_cmp)
+    }
+
+    /// The minima at the prices that lead to the best bound of all plans.
+    fn of_all_plans(&self, asked: &CutRequest, interrupt: &Interrupt) -> Vec<Evaluation> {
+        let kept = vec![KeptBytes::ANY; self.values()];
+        let first = FIRST * asked.about_s / self.left;
+        let mut all = Vec::new();
+        maximize_concave((first, STRIDE), MOST_EVALUATIONS, |price| {
+            let found = self.evaluate(price, &kept, interrupt);
+            let (bound_s, slope) = (found.bound_s, found.retained_bytes - self.left);
+            all.push(found);
+            (!interrupt.is_due() && bound_s < asked.enough_s).then_some((bound_s, slope))
+        });
+        all
+    }
+
+    /// The least sum of steps and kept bytes at `price` seconds a byte, less the price of the bytes
+    /// that are left.
+    fn evaluate(&self, price: f64, kept: &[KeptBytes], interrupt: &Interrupt) -> Evaluation {
+        let model = self.priced(price, kept);
         let mut trees = model.tree_tables();
         let Minimum { bound, assignment, .. } =
             LagrangianSubproblem::new(&model, &mut trees, interrupt).minimize(&self.charged(price));
-        let more_s = self.retained_s(&self.priced(price * PERTURBED), &assignment)
-            - self.retained_s(&model, &assignment);
+        let more = self.priced(price * PERTURBED, kept);
+        let of_a_second = 1.0 / (price * PERTURBED - price);
+        let mut kept_bytes: Vec<f64> = kept.iter().map(|of| of.least).collect();
+        for of in &self.retainable {
+            let seconds = |of_model: &Model| of.seconds(of_model, &assignment);
+            kept_bytes[of.value] += (seconds(&more) - seconds(&model)) * of_a_second;
+        }
         let beside = self.live_across.iter().map(|live| live.bytes[assignment[live.variable]]);
-        let retained_bytes = more_s / (price * PERTURBED - price) + beside.sum::<f64>();
-        let bound_s = bound.as_seconds() - price * left;
-        Evaluation { price, bound_s, assignment, retained_bytes }
+        let retained_bytes = kept_bytes.iter().sum::<f64>() + beside.sum::<f64>();
+        let bound_s = bound.as_seconds() - price * self.left_beside(kept);
+        Evaluation { price, bound_s, assignment, kept_bytes, retained_bytes }
     }
 
     /// The model in which retainable definitions may start in any sharding at `price` seconds a
     /// byte.
-    fn priced(&self, price: f64) -> Model {
-        let with_store = |Retainable { definition, share, charges, .. }: &Retainable| {
-            let offers: Vec<Weight> =
-                charges.iter().map(|bytes| Weight::seconds(price * bytes)).collect();
-            let Definition { value, multiplicity, .. } = self.problem.definitions[*definition];
+    fn priced(&self, price: f64, kept: &[KeptBytes]) -> Model {
+        let with_store = |of: &Retainable| {
+            let offers = of.offers(price, kept);
+            let Definition { value, multiplicity, .. } = self.problem.definitions[of.definition];
             let graph = self.problem.table(value).graph();
-            Arc::new(match share {
+            Arc::new(match of.share {
                 Share::Second => graph.with_store(&offers),
                 Share::Half => {
                     let turns = self.problem.turns_kept(value);
@@ -354,13 +437,6 @@ impl<'p, 'a> CutPoint<'p, 'a> {
         let graphs = self.model.graphs.iter().cloned();
         let graphs = graphs.chain(self.retainable.iter().map(with_store)).collect();
         Model { graphs, ..self.model.clone() }
-    }
-
-    /// The cost of the retainable definitions, in seconds.
-    fn retained_s(&self, model: &Model, assignment: &[usize]) -> f64 {
-        let mut trees = model.tree_tables();
-        let terms = self.retainable.iter().map(|retainable| &model.terms[retainable.definition]);
-        terms.map(|term| term.cost(assignment, &mut trees).as_seconds()).sum()
     }
 
     /// The unary costs, with the price of the bytes that choices keep all the time, or in sums that

@@ -55,7 +55,7 @@ const MOST_NUMBERS: usize = 50_000_000;
 /// A part of the space, with the dual's prices in it.
 type Node<'m> = OpenNode<Dual<'m>>;
 
-impl<'m> Rounds<'_, 'm> {
+impl<'m> Rounds<'_, 'm, '_> {
     /// Branches until no part is left that can improve on the best solution, or the work allowed is
     /// done; raises the bound, and says why it ended. None where it is not worth that.
     pub(super) fn branch(&mut self, bound: &mut f64) -> Option<StopReason> {
