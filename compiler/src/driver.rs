@@ -192,7 +192,7 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
         }
     };
     let program = || read(name, source, options, Pass::Resolve).program;
-    let best = match forms::best(&timed, program, again) {
+    let best = match forms::best(&timed, program, again).and_then(kept_asserts) {
         Ok(best) => best,
         Err(NoPlan::Refused(findings)) => return Err(findings),
         Err(NoPlan::NotBelow(_)) => unreachable!("without a goal every plan is wanted"),
@@ -208,11 +208,17 @@ pub(crate) fn plan_below(
     options: &Options,
     goal: Option<Goal>,
 ) -> Result<Planned, NoPlan> {
-    let planned = plan_with(name, source, &options.started(), goal)?;
+    let planned = plan_with(name, source, &options.started(), goal).and_then(kept_asserts)?;
     Ok(Planned { options: options.clone(), ..planned })
 }
 
-/// The plan with the parts of axes and the groupings that options name, if it reaches the goal.
+/// The plan, if it keeps the program's asserts.
+fn kept_asserts(planned: Planned) -> Result<Planned, NoPlan> {
+    if planned.keeps_asserts() { Ok(planned) } else { Err(NoPlan::Refused(planned.broken)) }
+}
+
+/// The plan with the parts of axes and the groupings that options name, whether or not it keeps the
+/// program's asserts, if it reaches the goal.
 fn plan_with(
     name: &str,
     source: &str,
@@ -230,10 +236,7 @@ fn plan_with(
     let made = made_to_fit(program, options, request).map_err(|none| none.map(refuse));
     let (plan, reports, origin) = made?;
     let Reports { plan: mut report, mut textbook, rules_fail } = reports;
-    let broken = budget::broken(&plan, &report);
-    if !broken.is_empty() {
-        return Err(NoPlan::Refused(refuse(broken)));
-    }
+    let broken = refuse(budget::broken(&plan, &report));
     let mut warnings: Vec<Diag> =
         checked.findings.reports.into_iter().map(|report| report.diag).collect();
     warnings.extend(budget::over_capacity(&plan, &report, capacity_bytes));
@@ -259,6 +262,7 @@ fn plan_with(
         capacity_bytes,
         refinement: options.refinement,
         warnings: refuse(warnings),
+        broken,
         source: source.to_owned(),
         options: options.clone(),
         attention,

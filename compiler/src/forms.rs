@@ -6,10 +6,16 @@
 //! sum of steps therefore try the form that the plan of that sum has as well: it is the one that
 //! tries most forms, and the one that people compare with. To try every form under every objective
 //! would take several times as long.
+//!
+//! Where the program as written does not fit into memory, another form may: an axis in parts splits
+//! what the whole axis cannot, and another grouping makes no large value. So the form that is best
+//! without a limit is planned within it, then all others.
 
+use shardwise_ir::codes;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_passes::{Goal, Objective};
 
+use crate::diagnostics::Findings;
 use crate::grouping;
 use crate::options::{AxisParts, Grouping, Options};
 use crate::planned::{NoPlan, Origin, Planned};
@@ -22,14 +28,25 @@ pub(crate) fn best(
     program: impl Fn() -> Option<Analyzed>,
     plan: impl Fn(&Options, Option<Goal>) -> Result<Planned, NoPlan>,
 ) -> Result<Planned, NoPlan> {
-    let of = |options: &Options| {
-        let written = plan(options, None)?;
-        Ok(split_axes::best(grouping::best(written, &program, &plan), &plan))
+    let improved = |form: Planned| split_axes::best(grouping::best(form, &program, &plan), &plan);
+    let of = |options: &Options| match plan(options, None) {
+        Err(NoPlan::Refused(refusal)) if is_for_memory(&refusal) => {
+            let without = Options { memory: Some(f64::INFINITY), ..options.clone() };
+            let without = plan(&without, None).ok().filter(|_| is_open(options));
+            let fits = without.and_then(|without| {
+                let best = improved(without.clone()).options;
+                let forms = [(best.parts, best.grouping)].into_iter();
+                let forms = forms.chain(others(&without, program().as_ref()));
+                that_fits(forms, options, &plan)
+            });
+            fits.map(&improved).ok_or(NoPlan::Refused(refusal))
+        }
+        written => written.map(&improved),
     };
     let best: Planned = of(options)?;
-    let is_open = options.parts == AxisParts::CalledFor || options.grouping == Grouping::Cheapest;
     let is_searched = matches!(best.origin, Origin::Searched(..));
-    if best.objective == Objective::Serial || !is_open || !is_searched || options.is_due() {
+    if best.objective == Objective::Serial || !is_open(options) || !is_searched || options.is_due()
+    {
         return Ok(best);
     }
     let Ok(of_sum) = of(&Options { objective: Objective::Serial, ..options.clone() }) else {
@@ -46,4 +63,53 @@ pub(crate) fn best(
     let mut best = split_axes::better(of_form, best, ROUNDING);
     (best.textbook, best.rules_fail) = textbook;
     Ok(best)
+}
+
+fn is_open(options: &Options) -> bool {
+    options.parts == AxisParts::CalledFor || options.grouping == Grouping::Cheapest
+}
+
+fn is_for_memory(refusal: &Findings) -> bool {
+    refusal.reports.iter().any(|report| report.diag.code == codes::budget::NO_ROOM)
+}
+
+/// An axis in parts, or a grouping.
+type Form = (AxisParts, Grouping);
+
+/// The operations of a program of which more forms than the best one without a limit are tried.
+const FEW_OPERATIONS: usize = 100;
+
+/// The most of these.
+const MOST_OTHERS: usize = 12;
+
+/// The forms in which one axis is in parts, or one site has another grouping.
+fn others(written: &Planned, program: Option<&Analyzed>) -> Vec<Form> {
+    if written.plan.program.ops.len() > FEW_OPERATIONS {
+        return Vec::new();
+    }
+    let Options { parts, grouping, .. } = &written.options;
+    let in_parts = split_axes::all(written).into_iter().map(|parts| (parts, grouping.clone()));
+    let grouped = program.map(|program| grouping::all(written, program)).unwrap_or_default();
+    let grouped = grouped.into_iter().map(|grouping| (parts.clone(), grouping));
+    grouped.chain(in_parts).take(MOST_OTHERS).collect()
+}
+
+/// The best plan of these forms, if one fits into memory.
+fn that_fits(
+    forms: impl Iterator<Item = Form>,
+    options: &Options,
+    plan: impl Fn(&Options, Option<Goal>) -> Result<Planned, NoPlan>,
+) -> Option<Planned> {
+    let mut best: Option<Planned> = None;
+    for (parts, grouping) in forms {
+        let form = Options { parts, grouping, ..options.clone() };
+        // Below a time, however long, that no plan fits is known without the smallest one.
+        let any = || Some(Goal::below(f64::MAX));
+        let goal = best.as_ref().map_or_else(any, |best| best.goal(None, 0.0));
+        best = match (best, plan(&form, goal)) {
+            (Some(best), other) => Some(split_axes::better(other, best, 0.0)),
+            (None, other) => other.ok(),
+        };
+    }
+    best
 }

@@ -74,7 +74,6 @@ struct Search<P> {
 impl<P: Fn(&Options, Option<Goal>) -> Result<Planned, NoPlan>> Search<P> {
     /// The best of a plan, and of those with another grouping of a site.
     fn at(&mut self, planned: Planned, program: &Program, site: &Site) -> Planned {
-        let most_s = planned.own_s() * (1.0 - LEAST_GAIN);
         let goal = goal(&planned, program, site);
         let mut best: Option<Planned> = None;
         for Candidate { regrouping, .. } in worth_planning(&planned, program, site) {
@@ -84,7 +83,11 @@ impl<P: Fn(&Options, Option<Goal>) -> Result<Planned, NoPlan>> Search<P> {
             let Some(other) = self.planned(&planned.options, grouping, goal.clone()) else {
                 continue;
             };
-            if other.own_s() < best.as_ref().map_or(most_s, Planned::own_s) {
+            let is_better = match &best {
+                Some(best) => other.is_better_than(best, 0.0),
+                None => other.is_better_than(&planned, LEAST_GAIN),
+            };
+            if is_better {
                 best = Some(other);
             }
         }
@@ -100,6 +103,18 @@ impl<P: Fn(&Options, Option<Goal>) -> Result<Planned, NoPlan>> Search<P> {
         self.left = self.left.checked_sub(1)?;
         (self.plan)(&Options { grouping, ..options.clone() }, goal).ok()
     }
+}
+
+/// The program with another grouping of one site, in every way, best estimate first.
+pub(crate) fn all(planned: &Planned, program: &Program) -> Vec<Grouping> {
+    if planned.options.grouping != Grouping::Cheapest {
+        return Vec::new();
+    }
+    let sites = regroup::sites(program);
+    let candidates = sites.iter().flat_map(|site| {
+        site.candidates(program).into_iter().take(MOST_OF_A_SITE).collect::<Vec<_>>()
+    });
+    candidates.map(|Candidate { regrouping, .. }| Grouping::These(vec![regrouping])).collect()
 }
 
 /// The groupings of a site that may save enough of a plan's time, the most promising first.

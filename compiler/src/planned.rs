@@ -71,6 +71,8 @@ pub struct Planned {
     pub refinement: Refinement,
     /// Warnings.
     pub warnings: Findings,
+    /// The asserts of the program that the plan breaks.
+    pub(crate) broken: Findings,
     /// The text of the program.
     pub(crate) source: String,
     /// What was asked for.
@@ -137,9 +139,12 @@ impl Planned {
 
     /// What another form of the program has to reach: it takes less by a `share` of the time, and
     /// first does so near the values that the change is `about`, if these are given. Nothing if the
-    /// plan was not searched for.
+    /// plan was not searched for, or breaks an assert that the other form may keep.
     pub(crate) fn goal(&self, about: Option<IndexSet<String>>, share: f64) -> Option<Goal> {
         let Origin::Searched(found) = &self.origin else { return None };
+        if !self.keeps_asserts() {
+            return None;
+        }
         let sum_s = match self.objective {
             Objective::Comm => self.report.comm_s,
             Objective::Serial | Objective::Overlap | Objective::Scheduled => self.report.serial_s,
@@ -147,6 +152,21 @@ impl Planned {
         let unlimited_s = found.unlimited_s.unwrap_or(sum_s) * (1.0 - share);
         let rival = about.map(|about| Rival { plan: found.plan.clone(), unlimited_s, about });
         Some(Goal { rival, ..Goal::below(self.own_s() * (1.0 - share)) })
+    }
+
+    /// Whether it keeps the program's asserts.
+    pub(crate) fn keeps_asserts(&self) -> bool {
+        self.broken.reports.is_empty()
+    }
+
+    /// Whether it is to be preferred to another one of the same program: it keeps its asserts and the
+    /// other does not, or both do or none, and it is cheaper by this share.
+    pub(crate) fn is_better_than(&self, other: &Self, share: f64) -> bool {
+        match (self.keeps_asserts(), other.keeps_asserts()) {
+            (true, false) => true,
+            (false, true) => false,
+            _ => self.own_s() < other.own_s() * (1.0 - share),
+        }
     }
 
     /// Its own cost under the objective, seconds.

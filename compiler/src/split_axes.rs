@@ -117,7 +117,7 @@ pub(crate) fn better(other: Result<Planned, NoPlan>, best: Planned, share: f64) 
         Err(NoPlan::Refused(_)) => (f64::INFINITY, None),
     };
     let lower_bound_s = best.lower_bound_s().min(other_s);
-    let plan = plan.filter(|plan| plan.own_s() < best.own_s() * (1.0 - share));
+    let plan = plan.filter(|plan| plan.is_better_than(&best, share));
     bounded(plan.unwrap_or(best), lower_bound_s)
 }
 
@@ -139,18 +139,42 @@ fn called_for(planned: &Planned) -> Vec<Split> {
     if count > if has_few_axes(program) { MOST_OPERATIONS } else { FEW_OPERATIONS } {
         return Vec::new();
     }
-    let stages: Vec<AxisId> =
-        program.repeats.iter().filter_map(|of| of.pipeline.as_ref()).map(|of| of.axis).collect();
-    let whole = program
-        .mesh
-        .ids()
-        .filter(|&axis| program.mesh.whole_of(axis).is_none() && !stages.contains(&axis));
-    let mut splits: Vec<Split> = whole.filter_map(|axis| worth(planned, axis)).collect();
+    let mut splits: Vec<Split> =
+        whole_axes(program).filter_map(|axis| worth(planned, axis)).collect();
     if count > FEW_OPERATIONS {
         splits.sort_by(|a, b| b.at_stake_s.total_cmp(&a.at_stake_s));
         splits.truncate(1);
     }
     splits
+}
+
+/// One whole axis of a program in two parts, in every way that a dimension or another axis gives.
+pub(crate) fn all(planned: &Planned) -> Vec<AxisParts> {
+    let program = &planned.plan.program;
+    if planned.options.parts != AxisParts::CalledFor {
+        return Vec::new();
+    }
+    let of_axis = |axis: AxisId| {
+        let size = program.mesh.axes[axis].size;
+        let dims = program.dims.iter().filter(|dim| !dim.pad).map(|dim| dim.size);
+        let others = program.mesh.ids().filter(|&other| other != axis);
+        let others = others.map(|other| program.mesh.axes[other].size);
+        let common: IndexSet<u64> = dims.chain(others).map(|other| gcd(other, size)).collect();
+        let common = common.into_iter().filter(move |&common| common > 1 && common < size);
+        let name = &program.mesh.axes[axis].name;
+        let in_parts = |sizes: [u64; 2]| AxisParts::These(vec![(name.clone(), sizes.to_vec())]);
+        common.flat_map(|common| sizes(program, axis, common)).map(in_parts).collect::<Vec<_>>()
+    };
+    whole_axes(program).flat_map(of_axis).collect()
+}
+
+/// The axes that are neither parts nor in parts, and have no stages.
+fn whole_axes(program: &Program) -> impl Iterator<Item = AxisId> {
+    let stages: Vec<AxisId> =
+        program.repeats.iter().filter_map(|of| of.pipeline.as_ref()).map(|of| of.axis).collect();
+    let is_whole =
+        move |axis: &AxisId| program.mesh.whole_of(*axis).is_none() && !stages.contains(axis);
+    program.mesh.ids().filter(is_whole)
 }
 
 /// A reason to split an axis: a size that its parts could have in common with a dimension, or with

@@ -5,6 +5,7 @@
 //! grammar. To put every foreign form into the grammar would make it the grammar of many languages.
 
 mod code;
+mod directives;
 mod indexing;
 mod products;
 mod shardings;
@@ -100,6 +101,11 @@ pub(crate) fn recognise(faulty: Faulty<'_>, shapes: &Shapes) -> Option<Diag> {
         .or_else(|| indexing::index(text, shapes))
         .or_else(|| indexing::module(text))
         .or_else(|| code::block(text, shapes))
+        .or_else(|| directives::mesh(text))
+        .or_else(|| directives::commas(text))
+        .or_else(|| directives::backward(text))
+        .or_else(|| directives::optimizer(text))
+        .or_else(|| directives::recomputation(text))
         .or_else(|| products::power(text))
         .or_else(|| products::product(text, shapes))
         .or_else(|| code::method(text))?;

@@ -20,9 +20,10 @@ pub fn size(text: &str) -> Option<u64> {
     let (number, unit) = split_unit(text);
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = whole.chars().chain(fraction.chars()).filter_map(|c| c.to_digit(10));
-    let mut digits = digits.map(u128::from);
-    let value = digits.try_fold(0_u128, |sum, digit| sum.checked_mul(10)?.checked_add(digit))?;
+    let mut digits = whole.chars().chain(fraction.chars()).filter(|&c| c != '_');
+    let value = digits.try_fold(0_u128, |sum, digit| {
+        sum.checked_mul(10)?.checked_add(u128::from(digit.to_digit(10)?))
+    })?;
     if value == 0 {
         return Some(0);
     }
@@ -104,6 +105,12 @@ mod tests {
             ("18446744073709551616", None),
             ("1e20", None),
             ("1.5", None),
+            ("2*512", None),
+            ("0x400", None),
+            ("4 Y=2", None),
+            ("10foo24", None),
+            ("1e2e3", None),
+            ("1.2.3", None),
             ("2.50e1", Some(25)),
             ("99999999999999999999999999999999999999999999", None),
             ("1e99999999999999999999", None),

@@ -34,8 +34,8 @@ pub(crate) struct TuneArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<String>,
     /// How many of the best strategies to prove and print.
-    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
-    pub(crate) best: usize,
+    #[arg(long, value_name = "NUMBER", value_parser = count(1 << 16), default_value_t = 10)]
+    pub(crate) best: u64,
     /// Do not plan what could be better by this much at most: 1%.
     #[arg(
         long,

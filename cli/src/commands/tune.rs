@@ -147,7 +147,7 @@ fn request(args: &TuneArgs, chips: u64, timeout: Option<Duration>) -> Result<Req
         microbatches: args.microbatches.clone(),
         stages: args.stages.clone(),
         free: args.free,
-        best: args.best,
+        best: usize::try_from(args.best).unwrap_or(usize::MAX),
         within: args.within,
         timeout,
         exhaustive: args.exhaustive,

@@ -47,6 +47,10 @@ impl Linted {
 
 /// Reports all errors of a program, and the findings of all lints.
 ///
+/// Findings that a plan is the reason for are those of the plan that [`crate::plan`] makes: where it
+/// uses an axis in parts, or another grouping of a product, they are found on that form of the
+/// program.
+///
 /// ```
 /// use shardwise::lint::{Settings, lint};
 /// let source = "hardware tpu-v5p\nmesh X=4\ndim I=8, J=8\ninput A[I_X]\noutput A[I_X]\n";
@@ -54,6 +58,26 @@ impl Linted {
 /// assert_eq!(linted.findings[0].diag.message, "dimension `J` is not used");
 /// ```
 pub fn lint(name: &str, source: &str, options: &Options, settings: &Settings) -> Linted {
+    let written = lint_form(name, source, options, settings);
+    // Only these depend on the plan.
+    let of_plan = written.has_errors() || written.findings.iter().any(|it| it.price.is_some());
+    match of_plan.then(|| best_form(name, source, options)).flatten() {
+        Some(form) => lint_form(name, source, &form, settings),
+        None => written,
+    }
+}
+
+/// The options with the parts of axes and the grouping of the plan that they make, if these are not
+/// those of the program as written.
+fn best_form(name: &str, source: &str, options: &Options) -> Option<Options> {
+    let asked = Options { memory: Some(f64::INFINITY), timeout: None, ..options.clone() };
+    let Options { parts, grouping, .. } = driver::plan(name, source, &asked).ok()?.options;
+    let is_other = parts != options.parts || grouping != options.grouping;
+    is_other.then(|| Options { parts, grouping, ..options.clone() })
+}
+
+/// The findings of the program in the form that the options name.
+fn lint_form(name: &str, source: &str, options: &Options, settings: &Settings) -> Linted {
     let (file, checked) = driver::read_tree(name, source, options);
     let mut findings: Vec<Finding> =
         checked.findings.reports.into_iter().map(|report| report.diag.into()).collect();

@@ -1,17 +1,19 @@
-//! Values of options, from text: sizes (`X=8,Y=8`, `X=16 over 4x4`, `X=16 as 8x2`, `B=1024,D=4k`),
-//! bytes, times and percentages. Errors are sentences with the text to type.
+//! Values of options, from text: sizes (`X=8,Y=8`, `X=16 over 4x4`, `X=4 dcn`, `X=16 as 8x2`,
+//! `B=1024,D=4k`), bytes, times and percentages. Errors are sentences with the text to type.
 
 use std::time::Duration;
 
 use shardwise_grammar::number;
+use shardwise_ir::mesh::KindName;
 
 use crate::options::{AxisSize, DimSize};
 
 /// The axes of `--mesh`.
 ///
 /// ```
-/// let axes = shardwise::setting::mesh("X=16 over 4x4, Y=4")?;
+/// let axes = shardwise::setting::mesh("X=16 over 4x4, Y=4 dcn")?;
 /// assert_eq!((axes[0].size, axes[0].over.clone(), axes[1].size), (16, Some(vec![4, 4]), 4));
+/// assert_eq!(axes[1].kind.map(|kind| kind.name()), Some("dcn"));
 /// assert_eq!(shardwise::setting::mesh("X=16 as 8x2")?[0].parts, Some(vec![8, 2]));
 /// assert!(shardwise::setting::mesh("X").is_err());
 /// # Ok::<(), String>(())
@@ -21,8 +23,9 @@ pub fn mesh(text: &str) -> Result<Vec<AxisSize>, String> {
         let (name, value) = assignment(item)
             .ok_or_else(|| not_understood(item, "an axis and its size, such as X=8"))?;
         let (value, parts) = with_parts(value)?;
+        let (value, kind) = with_kind(value);
         let (number, over) = with_fold(value)?;
-        Ok(AxisSize { over, parts, ..AxisSize::new(name, size(item, number)?) })
+        Ok(AxisSize { over, kind, parts, ..AxisSize::new(name, size(item, number)?) })
     });
     distinct(axes.collect::<Result<_, String>>()?, |axis: &AxisSize| &axis.name)
 }
@@ -129,11 +132,20 @@ pub(crate) fn size(item: &str, text: &str) -> Result<u64, String> {
         .filter(|text| text.starts_with(|c: char| c.is_ascii_digit()))
         .and_then(number::size);
     number.filter(|&n| n > 0).ok_or_else(|| {
-        format!(
-            "`{}` in `{item}` is not a size; write a whole number such as 4096, 48k or 2Mi",
-            text.trim()
-        )
+        let text = text.trim();
+        if text.contains('=') {
+            return format!("`{item}` gives more than one size; separate them by commas");
+        }
+        format!("`{text}` in `{item}` is not a size; write a whole number such as 4096, 48k or 2Mi")
     })
+}
+
+/// `4 dcn`: what stands before the kind of an axis, and the kind.
+pub(crate) fn with_kind(text: &str) -> (&str, Option<KindName>) {
+    let kind = text
+        .rsplit_once(char::is_whitespace)
+        .and_then(|(before, last)| Some((before.trim_end(), last.parse::<KindName>().ok()?)));
+    kind.map_or((text, None), |(before, kind)| (before, Some(kind)))
 }
 
 /// `16 over 4x4`: the part before the fold, and the fold.

@@ -16,7 +16,7 @@ use crate::display::units;
 
 const MARK: &str = "# found: ";
 
-/// The least gap that is written, in percent: none is said to be zero where nothing is proven.
+/// The least gap that is written, in percent: none is zero where nothing is proven.
 const LEAST_GAP: f64 = 0.1;
 
 /// The claim with the fingerprint of the plan that it is about.

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::options::AxisSize;
-use crate::options::sizes::{assignment, distinct, items, not_understood, size, with_fold};
+use crate::options::sizes::{
+    assignment, distinct, items, not_understood, size, with_fold, with_kind,
+};
 use crate::source::oneliner::Setting;
 
 /// The axes of a sweep; empty ones keep the value of the program.
@@ -120,11 +122,13 @@ fn choices(item: &str) -> Result<Vec<Mesh>, String> {
     if names.iter().any(|name| name.is_empty()) {
         return Err(not_understood(item, WANTED));
     }
+    let (value, kind) = with_kind(value);
     let (value, over) = with_fold(value)?;
     let sizes: Vec<u64> =
         value.split('|').map(|text| size(item, text)).collect::<Result<_, _>>()?;
     let axis = |name: &str, size: u64, over: Option<Vec<u64>>| AxisSize {
         over,
+        kind,
         ..AxisSize::new(name, size)
     };
     if let [name] = names[..] {

@@ -129,7 +129,7 @@ impl Strategy {
             mfu: metrics.mfu,
             tokens_per_s_and_chip: metrics.tokens.as_ref().map(|tokens| tokens.per_s_and_chip),
             price_of_million: metrics.tokens.and_then(|tokens| tokens.price_of_million),
-            peak_bytes: report.memory.peak_bytes,
+            peak_bytes: report.memory.peak_bytes.round(),
             bound_by: planned.bound_by_briefly(),
             resident: resident::of_plan(&planned.plan),
         }

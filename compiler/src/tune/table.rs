@@ -135,10 +135,10 @@ fn proof(tuned: &Tuned) -> String {
         )
     };
     format!(
-        "{bound} ({} time, {} on {} chips of {})",
+        "{bound} ({} time, {} on {} of {})",
         tuned.objective,
         units::seconds(best.objective_s),
-        tuned.chips,
+        units::counted(tuned.chips, "chip"),
         tuned.hardware
     )
 }

@@ -158,7 +158,7 @@ fn place<'d>(number: &str, dims: &'d [String]) -> Option<&'d String> {
     dims.get(usize::try_from(if place < 0 { place + count } else { place }).ok()?)
 }
 
-/// `repeat 40 {`, `repeat L=40:`, `mesh X: 4`, `mesh (4, 2)`, `optimizer adam(lr=1e-3)`.
+/// `repeat 40 {`, `repeat L=40:`, `assert memory <= 90%`.
 pub(super) fn block(text: &str, shapes: &Shapes) -> Option<Habit> {
     let word = first_word(text);
     let rest = text[word.len()..].trim();
@@ -177,29 +177,6 @@ pub(super) fn block(text: &str, shapes: &Shapes) -> Option<Habit> {
             let count = if shapes.is_dim(name) { name } else { "40" };
             let help = format!("write `repeat {name}={count} {{`");
             Some(Habit::new(text, rest, "the number of layers is missing", "how many?", help))
-        }
-        "mesh" if rest.contains(':') => {
-            let help = format!("write `mesh {}`", rest.replace(": ", "=").replace(':', "="));
-            Some(Habit::new(text, rest, "the size of an axis follows a `=`", "the axes", help))
-        }
-        "mesh" if rest.starts_with(['(', '[', '{']) => {
-            let sizes = rest.trim_matches(['(', ')', '[', ']', '{', '}']).split(',');
-            let axes = sizes.zip(["X", "Y", "Z", "W"]);
-            let axes: Vec<String> =
-                axes.map(|(size, axis)| format!("{axis}={}", size.trim())).collect();
-            let help = format!("write `mesh {}`", axes.join(", "));
-            Some(Habit::new(text, rest, "the axes of a mesh have names", "sizes alone", help))
-        }
-        "optimizer" if rest.contains('(') => {
-            let settings = rest.replace('(', ", ").replace(')', "").replace("lr=", "rate=");
-            let help = format!("write `optimizer {}`", settings.replace("learning_rate=", "rate="));
-            Some(Habit::new(
-                text,
-                rest,
-                "settings follow the optimizer after commas",
-                "settings",
-                help,
-            ))
         }
         "assert" if rest.ends_with('%') => {
             let help = "write bytes: `assert memory <= 76GB`";

@@ -187,7 +187,8 @@ impl Resolver<'_> {
     /// The extent of an axis; the size `given` by option replaces its own.
     fn axis_extent(&mut self, axis: &AxisDecl, given: Option<&AxisSize>) -> Option<Extent> {
         let written = self.size(&axis.size)?;
-        let kind = self.axis_kind(axis).ok()?;
+        let written_kind = self.axis_kind(axis).ok()?;
+        let kind = given.and_then(|given| given.kind).or(written_kind);
         let Some(given) = given else {
             let over = axis.over.as_ref();
             let physical = over.map_or(Some(vec![written]), |over| fold(written, &over.node));

@@ -10,6 +10,7 @@ use super::Resolver;
 use super::machine::LARGEST;
 use crate::collectives::Collectives;
 use crate::hardware::Hardware;
+use crate::mesh::KindName;
 use crate::products::Products;
 use crate::program::{Dim, Fusion};
 use crate::rates::Rates;
@@ -61,7 +62,7 @@ impl HardwareFile {
     }
 }
 
-/// `X=16`, `X=16 over 4x4`, `X=16 as 8x2`: a size for an axis that the program declares.
+/// `X=16`, `X=16 over 4x4`, `X=4 dcn`, `X=16 as 8x2`: a size for an axis that the program declares.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AxisSize {
     /// The axis.
@@ -71,6 +72,8 @@ pub struct AxisSize {
     /// The physical axes that it folds over (one number: that many); `None` keeps the program's
     /// fold.
     pub over: Option<Vec<u64>>,
+    /// The kind of its links; `None` keeps the program's.
+    pub kind: Option<KindName>,
     /// The parts that it is used in (one number: whole); `None` keeps the program's parts.
     pub parts: Option<Vec<u64>>,
 }
@@ -78,7 +81,7 @@ pub struct AxisSize {
 impl AxisSize {
     /// An axis of so many devices, folded and in parts as the program has it.
     pub fn new(name: &str, size: u64) -> Self {
-        Self { name: name.to_owned(), size, over: None, parts: None }
+        Self { name: name.to_owned(), size, over: None, kind: None, parts: None }
     }
 }
 

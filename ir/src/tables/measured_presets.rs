@@ -195,9 +195,9 @@ fn known(number: f64) -> Option<f64> {
     (number > 0.0).then_some(number)
 }
 
-/// Seconds.
+/// Seconds, nearest to the decimal number: hardware files print `1.02e-5`.
 fn seconds(microseconds: f64) -> f64 {
-    microseconds / 1e6
+    (microseconds * 1e6).round() / 1e12
 }
 
 fn link([share, saturation, fixed, per_device]: [f64; 4]) -> LinkFigures {

@@ -2,7 +2,7 @@
 
 use index_vec::IndexVec;
 use serde::Serialize;
-use strum::{IntoStaticStr, VariantArray};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::axis_parts::AxisInParts;
 use crate::ids::AxisId;
@@ -41,7 +41,9 @@ impl AxisKind {
 }
 
 /// The name of a kind in a program: two kinds have another one on GPUs, and print back as written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray, Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray, Serialize,
+)]
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum KindName {

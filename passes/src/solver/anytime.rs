@@ -13,6 +13,8 @@
 
 mod branching;
 
+use std::borrow::Cow;
+
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::dual::Dual;
 use crate::solver::eliminate::{Minimum, TableLimits};
@@ -94,7 +96,25 @@ pub(crate) fn solve(
     cutoff: Weight,
     incumbents: &mut dyn Incumbents,
 ) -> Solution {
-    let model = &*free_terminals::removed(model);
+    let reduced = free_terminals::removed(model);
+    let solution = solve_reduced(&reduced, trees, limits, cutoff, incumbents);
+    match (&reduced, &solution.assignment) {
+        (Cow::Owned(_), Some(assignment)) => {
+            // With the steps that choices share.
+            let value = model.cost(assignment, trees).min(solution.value);
+            Solution { value, bound: solution.bound.min(value), ..solution }
+        }
+        _ => solution,
+    }
+}
+
+fn solve_reduced(
+    model: &Model,
+    trees: &mut [Trees<'_>],
+    limits: &Limits,
+    cutoff: Weight,
+    incumbents: &mut dyn Incumbents,
+) -> Solution {
     model.prepare_metrics();
     let mut dual = Dual::new(model, &limits.interrupt);
     dual.upper_bound = seconds(cutoff);

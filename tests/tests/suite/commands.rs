@@ -6,6 +6,7 @@ mod diff;
 mod explain;
 mod export_chakra;
 mod export_sdy;
+mod forms;
 mod inference_sizing;
 mod metrics;
 mod pages;

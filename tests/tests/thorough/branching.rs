@@ -37,8 +37,8 @@ fn grids_of_products_have_their_optimum() {
     }
 }
 
-/// Three statements read a replicated input, which is free. It couples their layouts in no table: with
-/// an axis in parts, what is left is small enough for elimination, and the optimum is proven.
+/// Three statements read a replicated input, which is free. It couples their layouts in no table:
+/// with an axis in parts, what is left is small enough for elimination, and the optimum is proven.
 #[test]
 fn what_is_free_to_read_couples_nothing() {
     let source = "hardware tpu-v5p\nmesh X=2, Y=2, Z=8 as 2x4\n\

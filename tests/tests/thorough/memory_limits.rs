@@ -178,8 +178,8 @@ fn layers(dice: &mut Dice<'_>) -> String {
     )
 }
 
-/// Of three weights of one size that each side gathers, two fit. A bound at one price of a byte keeps
-/// nearly three, and is 2.4% below the plan.
+/// Of three weights of one size that each side gathers, two fit. A bound at one price of a byte
+/// keeps nearly three, and is 2.4% below the plan.
 #[test]
 fn equal_weights_of_which_some_are_kept() {
     let source = "hardware tpu-v5p\nmesh X=16, Y=4\ndim B=64, T=1024, D=8192, F=32768\n\

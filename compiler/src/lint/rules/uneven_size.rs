@@ -5,6 +5,7 @@
 
 use shardwise_ir::Role;
 use shardwise_ir::ids::DimId;
+use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::program::Program;
 use shardwise_passes::local_shape;
@@ -12,6 +13,7 @@ use shardwise_passes::local_shape;
 use crate::display::units;
 use crate::lint::analysis::program::is_worth_reporting;
 use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, Parameter};
+use crate::simulate::gcd;
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW323",
@@ -134,21 +136,33 @@ fn finding(context: &LintContext<'_>, dim: DimId) -> Option<Finding> {
         .filter(|axis| axis.size > 1)
         .map(|axis| format!("{}={}", axis.name, axis.size))
         .collect();
-    let devices: u64 = program.mesh.devices();
     let message = format!(
         "no axis divides `{name}={size}`, so it is never sharded: {} are lost",
         units::seconds(saving.seconds)
     );
     let finding =
         Finding::new(&LINT, message, declared.span, format!("the axes are {}", axes.join(", ")));
-    let multiple = if devices <= 1024 {
-        size.next_multiple_of(devices.max(128))
-    } else {
-        size.next_multiple_of(128)
-    };
+    let multiple = size.next_multiple_of(of_all(&program.mesh));
     Some(
         finding
             .help(format!("write `{name}={multiple}`, or `{name}={size} pad`"))
             .costs(saving.seconds, saving.bytes),
     )
+}
+
+/// The rows and columns of a matrix unit, of which sizes are best multiples.
+const MATRIX_UNIT: u64 = 128;
+
+/// The largest multiple that sizes are rounded up to.
+const LARGEST: u64 = 1 << 17;
+
+/// A number that every axis divides, and the matrix unit where the mesh is not too large for that;
+/// else what the smallest axis and the unit divide.
+fn of_all(mesh: &Mesh) -> u64 {
+    let sizes = || mesh.axes.iter().map(|axis| axis.size).filter(|&size| size > 1);
+    let common = |a: u64, b: u64| a / gcd(a, b) * b;
+    let all = sizes().try_fold(MATRIX_UNIT, |all, size| {
+        (size <= LARGEST).then(|| common(all, size)).filter(|&all| all <= LARGEST)
+    });
+    all.unwrap_or_else(|| common(MATRIX_UNIT, sizes().min().unwrap_or(1)))
 }

@@ -4,6 +4,7 @@ use shardwise_grammar::ast::Statement;
 use shardwise_ir::Span;
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::Step;
+use shardwise_ir::program::Program;
 use shardwise_ir::sharding::AxisRef;
 
 use crate::display::units;
@@ -39,23 +40,29 @@ output Tmp[B_X, F_Y]
 };
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
-    let program = context.program;
-    if context.leaves_axes_open() {
+    let mesh = &context.program.mesh;
+    if context.leaves_axes_open() || context.is_explicit() {
         return Vec::new();
     }
-    let unused = program
-        .mesh
-        .ids()
-        .filter(|&axis| program.mesh.axes[axis].size > 1 && !context.names(AxisRef::whole(axis)));
+    let is_named = |axis: AxisId| context.names(AxisRef::whole(axis));
+    let unused = mesh.ids().filter(|&axis| match mesh.whole_of(axis) {
+        Some(whole) => whole.parts().next() == Some(axis) && !whole.parts().any(is_named),
+        None => mesh.axes[axis].size > 1 && !is_named(axis),
+    });
     unused.map(|axis| finding(context, axis)).collect()
 }
 
+/// Of an axis, or of all parts of the one whose first part it is.
 fn finding(context: &LintContext<'_>, axis: AxisId) -> Finding {
-    let declared = &context.program.mesh.axes[axis];
+    let mesh = &context.program.mesh;
+    let whole = mesh.whole_of(axis);
+    let declared = whole.map_or(&mesh.axes[axis], |parts| &parts.whole);
+    let own: Vec<AxisId> = whole.map_or(vec![axis], |whole| whole.parts().collect());
     let name = &declared.name;
     let best = context.best();
     let uses = |step: &Step| {
-        step.operands.iter().chain([&step.result]).any(|of| of.sharding.uses(AxisRef::whole(axis)))
+        let mut values = step.operands.iter().chain([&step.result]);
+        values.any(|of| own.iter().any(|&axis| of.sharding.uses(AxisRef::whole(axis))))
     };
     let repeated: f64 = best
         .work()
@@ -74,11 +81,24 @@ fn finding(context: &LintContext<'_>, axis: AxisId) -> Finding {
         "named nowhere".to_owned()
     };
     let finding = Finding::new(&LINT, message, span(context, name), label);
+    let example = divided(context.program, declared.size)
+        .map_or(String::new(), |dim| format!(", such as `{dim}_{name}`"));
     finding
-        .help(format!(
-            "split a dimension over it, such as `B_{name}`, or remove the axis from the mesh"
-        ))
+        .help(format!("split a dimension over it{example}, or remove the axis from the mesh"))
         .costs(wasted, 0.0)
+}
+
+/// A dimension that an axis of this size divides: of a declared value, where no other axis splits it
+/// if there is such a one.
+fn divided(program: &Program, size: u64) -> Option<&str> {
+    let declared =
+        program.values.iter().filter_map(|value| Some((value, value.declared_sharding.as_ref()?)));
+    let dims = declared.flat_map(|(value, pin)| {
+        let is_split = pin.dims.iter().map(|dim| !dim.named().is_empty());
+        value.dims.iter().copied().zip(is_split)
+    });
+    let divided = dims.filter(|(dim, _)| program.dims[*dim].size.is_multiple_of(size));
+    divided.min_by_key(|(_, is_split)| *is_split).map(|(dim, _)| program.dims[dim].name.as_str())
 }
 
 fn span(context: &LintContext<'_>, axis: &str) -> Span {

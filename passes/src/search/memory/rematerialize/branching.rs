@@ -128,7 +128,7 @@ impl Parts<'_, '_, '_> {
         (bound_s.unwrap_or(f64::INFINITY), part)
     }
 
-    /// The two halves of a part; none if its solutions keep the same, or the capacity costs nothing.
+    /// The two halves of a part; none if its solutions keep the same, or the capacity is free.
     fn halves(&self, part: &Part) -> Option<[Vec<KeptBytes>; 2]> {
         let unused_s = part.under.price * (self.cut.left - part.under.retained_bytes);
         if unused_s <= NOTHING * part.under.bound_s {

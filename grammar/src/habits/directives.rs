@@ -1,0 +1,123 @@
+//! Declarations of the machine, and what is asked of the compiler, as other tools write them:
+//! `mesh (4, 2)`, `dim B=8 D=8`, `backward(loss)`, `optimizer AdamW(lr=1e-3)`, `remat y`.
+
+use strsim::damerau_levenshtein;
+
+use super::{Habit, first_word};
+
+/// The axes of a mesh: `mesh X: 4`, `mesh (4, 2)`, `mesh {X=4, Y=2}`, `mesh (4, 2), (X, Y)`.
+pub(super) fn mesh(text: &str) -> Option<Habit> {
+    let rest = text.strip_prefix("mesh")?.trim();
+    let inside = rest.strip_prefix(['(', '[', '{']);
+    let axes = match inside {
+        Some(inside) => in_brackets(inside),
+        None => rest.to_owned(),
+    };
+    let axes = axes.replace(": ", "=").replace(':', "=");
+    let (message, label) = match inside {
+        _ if rest.contains(':') => ("the size of an axis follows a `=`", "the axes"),
+        Some(inside) if inside.contains('=') => ("the axes of a mesh have no brackets", "brackets"),
+        Some(_) => ("the axes of a mesh have names", "sizes alone"),
+        None => return None,
+    };
+    Some(Habit::new(text, rest, message, label, format!("write `mesh {axes}`")))
+}
+
+/// The axes of a mesh in brackets, with the names that follow in others, or names of ours.
+fn in_brackets(inside: &str) -> String {
+    let (sizes, after) = inside.split_once([')', ']', '}']).unwrap_or((inside, ""));
+    if sizes.contains(['=', ':']) {
+        return sizes.trim().to_owned();
+    }
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let written = after.split(|c: char| !is_name(c));
+    let written = written.filter(|name| name.starts_with(char::is_alphabetic));
+    let names = written.chain(["X", "Y", "Z", "W"]);
+    let axes = names.zip(sizes.split(',')).map(|(name, size)| format!("{name}={}", size.trim()));
+    axes.collect::<Vec<String>>().join(", ")
+}
+
+/// `mesh X=4 Y=2`, `dim B=8 D=8`: the commas are missing.
+pub(super) fn commas(text: &str) -> Option<Habit> {
+    let keyword = first_word(text);
+    if !matches!(keyword, "mesh" | "dim") {
+        return None;
+    }
+    let words: Vec<&str> = text[keyword.len()..].split_whitespace().collect();
+    let begins = |word: &str| word.starts_with(char::is_alphabetic) && word.contains('=');
+    let mut written = String::new();
+    let mut second = None;
+    for (number, word) in words.iter().enumerate() {
+        let follows_none = |before: &&str| before.ends_with([',', '=']);
+        let is_apart =
+            number > 0 && begins(word) && !words[number - 1..number].iter().any(follows_none);
+        if is_apart {
+            written.push(',');
+            second = second.or(Some(*word));
+        }
+        written.push(' ');
+        written.push_str(word);
+    }
+    let message = "a `,` is missing between two of them";
+    let help = format!("write `{keyword}{written}`");
+    Some(Habit::new(text, second?, message, "a `,` before it", help))
+}
+
+/// The options of `backward from`, with an example of each.
+const OPTIONS: [(&str, &str); 4] = [
+    ("microbatches", "microbatches=8 of B"),
+    ("gradients", "gradients=f32"),
+    ("until", "until=step"),
+    ("weights", "weights=kept"),
+];
+
+/// `backward(loss)`, `backward y`, `backward from loss, wrt w`.
+pub(super) fn backward(text: &str) -> Option<Habit> {
+    let rest = text.strip_prefix("backward")?;
+    let named = rest.trim().trim_start_matches('(').trim_end_matches(')').trim();
+    if first_word(named) != "from" {
+        let from = if named.is_empty() { "Loss" } else { named };
+        let help = format!("write `backward from {from}`");
+        let found = if named.is_empty() { text } else { named };
+        return Some(Habit::new(text, found, "`from` is missing", "after `backward from`", help));
+    }
+    let words = named.split(',').skip(1).map(|option| first_word(option.trim()));
+    let unknown = words.filter(|word| !word.is_empty());
+    let word = unknown.into_iter().find(|word| OPTIONS.iter().all(|(known, _)| known != word))?;
+    let near = OPTIONS.iter().find(|(known, _)| damerau_levenshtein(known, word) <= 2);
+    let help = match near {
+        Some((_, example)) => format!("did you mean `{example}`?"),
+        None => {
+            let examples = OPTIONS.map(|(_, example)| format!("`{example}`"));
+            format!(
+                "gradients are those of all parameters that are not `frozen`; the options are {}",
+                examples.join(", ")
+            )
+        }
+    };
+    let message = format!("`{word}` is not an option of `backward`");
+    Some(Habit::new(text, word, message, "unknown", help))
+}
+
+/// `optimizer adam(lr=1e-3)`.
+pub(super) fn optimizer(text: &str) -> Option<Habit> {
+    let rest = text.strip_prefix("optimizer ")?.trim();
+    let (name, settings) = rest.split_once('(')?;
+    let settings = settings.replace(')', "").replace("learning_rate=", "rate=");
+    let settings = settings.replace("lr=", "rate=");
+    let help = format!("write `optimizer {}, {}`", name.trim().to_lowercase(), settings.trim());
+    let message = "settings follow the optimizer after commas";
+    Some(Habit::new(text, rest, message, "settings", help))
+}
+
+/// `remat y`, `recompute`.
+pub(super) fn recomputation(text: &str) -> Option<Habit> {
+    let word = first_word(text);
+    if !matches!(word, "remat" | "rematerialize" | "recompute") || text.contains('=') {
+        return None;
+    }
+    let help = "write `checkpoint` at the end of a block: gradients compute its values again; \
+        `checkpoint h, q` keeps what it names, `checkpoint only attention` computes only these again";
+    let message = "what gradients compute again is written as `checkpoint`";
+    Some(Habit::new(text, word, message, "not a keyword", help))
+}
