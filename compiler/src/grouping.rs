@@ -74,9 +74,11 @@ struct Search<P> {
 impl<P: Fn(&Options, Option<Goal>) -> Result<Planned, NoPlan>> Search<P> {
     /// The best of a plan, and of those with another grouping of a site.
     fn at(&mut self, planned: Planned, program: &Program, site: &Site) -> Planned {
-        let goal = goal(&planned, program, site);
+        let candidates = worth_planning(&planned, program, site);
+        let searches = if planned.is_beyond_the_search() { candidates.len() } else { 1 };
+        let goal = goal(&planned, program, site).map(|goal| goal.of_several(searches));
         let mut best: Option<Planned> = None;
-        for Candidate { regrouping, .. } in worth_planning(&planned, program, site) {
+        for Candidate { regrouping, .. } in candidates {
             let mut all = planned.options.grouping.known().to_vec();
             all.push(regrouping);
             let grouping = Grouping::These(all);

@@ -112,10 +112,19 @@ impl Planned {
     /// `optimal` where proven, else `bounded`; the only known bound of a textbook or explicit plan
     /// is 0.
     pub fn status_name(&self) -> &'static str {
-        match self.origin {
-            Origin::Searched(ref found) if found.optimality == Optimality::Optimal => "optimal",
-            Origin::Searched(..) | Origin::Explicit | Origin::Textbook => "bounded",
-        }
+        if self.is_optimal() { "optimal" } else { "bounded" }
+    }
+
+    /// Whether no plan is cheaper.
+    pub(crate) fn is_optimal(&self) -> bool {
+        let Origin::Searched(found) = &self.origin else { return false };
+        found.optimality == Optimality::Optimal
+    }
+
+    /// Whether the search could not prove the plan, for another reason than a limit on memory.
+    pub(crate) fn is_beyond_the_search(&self) -> bool {
+        let Origin::Searched(found) = &self.origin else { return false };
+        found.unlimited_s.is_none() && !self.is_optimal()
     }
 
     /// No plan is cheaper than this, in seconds of the objective; 0 where nothing is known.

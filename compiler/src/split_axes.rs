@@ -90,12 +90,16 @@ pub(crate) fn best(
         return whole;
     }
     let mut best = whole;
-    for Split { axis, sizes, about, .. } in called_for(&best) {
+    let splits = called_for(&best);
+    let count = splits.iter().map(|split| split.sizes.len()).sum();
+    for Split { axis, sizes, about, .. } in splits {
         for sizes in sizes {
             let parts = AxisParts::These(vec![(axis.clone(), sizes.to_vec())]);
             // Of short programs all is searched, so that the bound is that of all of it.
             let share = if about.is_some() { LEAST_GAIN } else { 0.0 };
-            let goal = best.goal(about.clone(), share);
+            // Where one search leaves a gap, the others will as well, and share the work of one.
+            let searches = if best.is_beyond_the_search() { count } else { 1 };
+            let goal = best.goal(about.clone(), share).map(|goal| goal.of_several(searches));
             let split = plan(&Options { parts, ..options.clone() }, goal);
             let is_known = matches!(split, Ok(_) | Err(NoPlan::NotBelow(Some(_))));
             // In long programs the other order hardly gains what this one does not.

@@ -50,7 +50,8 @@ pub(crate) use serial::without_textbook;
 /// The cheapest plan that fits into the capacity; never worse than `textbook`, if that fits, and
 /// never worse than the plan of another objective that the search starts from.
 pub fn search(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result<Found, Refusal> {
-    let interrupt = request.interrupt.with_work(request.effort.work());
+    let share = request.goal.as_ref().map_or(1.0, |goal| goal.work);
+    let interrupt = request.interrupt.with_work(request.effort.work() * share);
     let rival = request.goal.as_ref().and_then(|goal| goal.rival.as_ref());
     if rival.is_some_and(|rival| !rival.may_be_beaten(tables, request)) {
         return Err(Refusal::NotBelow(None));

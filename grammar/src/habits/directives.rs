@@ -40,7 +40,7 @@ fn in_brackets(inside: &str) -> String {
 /// `mesh X=4 Y=2`, `dim B=8 D=8`: the commas are missing.
 pub(super) fn commas(text: &str) -> Option<Habit> {
     let keyword = first_word(text);
-    if !matches!(keyword, "mesh" | "dim") {
+    if !matches!(keyword, "mesh" | "dim") || text.contains(';') {
         return None;
     }
     let words: Vec<&str> = text[keyword.len()..].split_whitespace().collect();

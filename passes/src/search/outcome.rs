@@ -124,12 +124,27 @@ pub struct Goal {
     /// The ratio of a plan without a limit on memory to its bound, less one, at which it is not
     /// improved: where memory is a limit, its bound alone matters.
     pub enough: f64,
+    /// The share of the work of a search without a goal: of several, each has a part.
+    pub work: f64,
 }
 
 impl Goal {
     /// Every plan below these seconds is wanted.
     pub fn below(below_s: f64) -> Self {
-        Self { below_s, unlimited_s: None, rival: None, is_bound_enough: false, enough: 0.0 }
+        Self {
+            below_s,
+            unlimited_s: None,
+            rival: None,
+            is_bound_enough: false,
+            enough: 0.0,
+            work: 1.0,
+        }
+    }
+
+    /// The same for one of so many searches, which together may do the work of one.
+    #[must_use]
+    pub fn of_several(self, count: usize) -> Self {
+        Self { work: 1.0 / count.max(1) as f64, ..self }
     }
 }
 

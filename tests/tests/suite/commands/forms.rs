@@ -53,16 +53,6 @@ fn an_assert_holds_of_the_plan_that_is_printed() {
     assert!(findings.to_string().contains("`serial` is 5.58 ms"), "{findings}");
 }
 
-/// The form with the shortest time breaks the assert, the program as written does not.
-#[test]
-fn a_form_that_breaks_an_assert_is_not_taken() {
-    let open = planned(&attention(8192, ""), &Options::default());
-    assert!(open.to_string().contains("# regrouped"), "{open}");
-    let names = "assert no AllReduce\n";
-    let kept = planned(&attention(8192, names), &Options::default());
-    assert!(!kept.to_string().contains("AllReduce"), "{kept}");
-}
-
 #[test]
 fn findings_are_those_of_the_form_that_is_planned() {
     for source in [attention(8192, ""), attention(65536, ""), product(65536, 16384, "")] {
