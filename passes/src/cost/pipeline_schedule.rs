@@ -112,7 +112,7 @@ impl StageTimes {
 impl PipelineShape {
     /// The bubble: the share of a stage's time in which it is idle while the pipeline fills and
     /// drains. `(Z-1)/(vM+Z-1)` for `gpipe` and `1f1b` with equal stages; otherwise as simulated,
-    /// without the time of sends, over all stages.
+    /// without the time of sends, over all stages. What rounding makes of no bubble is none.
     pub fn bubble(&self, times: &StageTimes) -> f64 {
         let idle = self.stages as f64 - 1.0;
         let pieces = self.chunks as f64 * self.microbatches as f64;
@@ -127,7 +127,8 @@ impl PipelineShape {
             _ => positions.map(|position| alone.at(position).busy_s(self.trains)).sum(),
         };
         let busy_s = self.microbatches as f64 * path_s;
-        if makespan_s > 0.0 { 1.0 - busy_s / (self.stages as f64 * makespan_s) } else { 0.0 }
+        let all_s = self.stages as f64 * makespan_s;
+        if busy_s < all_s { 1.0 - busy_s / all_s } else { 0.0 }
     }
 
     /// The largest number of in-flight microbatches on a stage; a fraction where each is in one of
