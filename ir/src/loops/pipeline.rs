@@ -103,7 +103,7 @@ impl Program {
     pub fn trip_count(&self, block: Option<RepeatId>, by_microbatch: bool) -> TripCount {
         match self.pipeline(block) {
             Some(Pipeline { stages, microbatches, .. }) if by_microbatch => {
-                stages.trip_count(*microbatches, self.layers_per_staged(block))
+                stages.trip_count(*microbatches, self.layers_per_staged(block), self.trains(block))
             }
             Some(Pipeline { stages, .. }) => stages.once_count(self.layers_per_staged(block)),
             None => {
@@ -138,7 +138,9 @@ impl Program {
     /// How often a stage of a block's pipeline sends to the next one.
     pub fn stage_sends(&self, block: Option<RepeatId>) -> TripCount {
         match self.pipeline(block) {
-            Some(Pipeline { stages, microbatches, .. }) => stages.receives(*microbatches),
+            Some(Pipeline { stages, microbatches, .. }) => {
+                stages.receives(*microbatches, self.trains(block))
+            }
             None => TripCount { per_device: 1, including_bubble: 1, waited: 1 },
         }
     }

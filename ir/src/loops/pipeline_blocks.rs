@@ -12,6 +12,14 @@ impl Program {
         self.repeats.outwards(at).filter(staged).last()
     }
 
+    /// Whether microbatches go back through the stages of a place: its pipeline, or that which it
+    /// reverses, has a reverse.
+    pub fn trains(&self, at: Option<RepeatId>) -> bool {
+        let Some(whole) = self.whole_pipeline(at) else { return false };
+        let forward = self.repeats.forward_block(whole);
+        self.repeats.iter().any(|repeat| repeat.reversed == Some(forward))
+    }
+
     /// The pipelines, by their outermost block going forward.
     pub fn pipelines(&self) -> impl Iterator<Item = RepeatId> {
         self.repeats.indices().filter(|&block| {

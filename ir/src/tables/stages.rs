@@ -17,6 +17,8 @@
 //! stages are 2, 2, 3, 3, and on the way back 2 each. (Which stages have one layer less is a
 //! choice: the first ones, where the embedding and the head are.)
 
+mod bubble;
+
 /// The schedule of a pipeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Schedule {
@@ -93,17 +95,6 @@ impl Schedule {
             Self::GPipe | Self::OneForwardOneBackward => None,
             Self::ZeroBubble | Self::DualPipe => Some(1),
             Self::ZeroBubbleV | Self::DualPipeV => Some(2),
-        }
-    }
-
-    /// The bubble in thirds of that of `1f1b`, where forward, gradients of activations and
-    /// gradients of weights take equally long: `(Z-1)(F+B-W)` of ZB-H1 and `(Z/2-1)(F+2B-W)` of
-    /// `DualPipe`, where `B` is the gradients of activations.
-    pub fn bubble_thirds(self) -> u64 {
-        match self {
-            Self::GPipe | Self::OneForwardOneBackward => 3,
-            Self::ZeroBubble | Self::ZeroBubbleV | Self::DualPipe => 1,
-            Self::DualPipeV => 2,
         }
     }
 }
@@ -232,15 +223,16 @@ impl Stages {
         Some(blocks.fold(alone, sum))
     }
 
-    /// How often a device of the busiest stage receives a microbatch for these layers.
-    pub fn receives(&self, microbatches: u64) -> TripCount {
+    /// How often a device of the busiest stage receives a microbatch for these layers, in each
+    /// direction.
+    pub fn receives(&self, microbatches: u64, trains: bool) -> TripCount {
         let (most, all) = self.received;
         let chunks = self.layers.len() as u64 / (self.held.len() as u64).max(1);
         let done = most.saturating_mul(microbatches);
         let average = self.on_average(all.saturating_mul(microbatches));
         let own = if self.is_part { average } else { done };
-        let idle = (all - most).div_ceil(chunks.max(1)) * self.schedule.bubble_thirds();
-        let including_bubble = done.saturating_add(idle.div_ceil(3));
+        let idle = self.idle((all - most, chunks), (microbatches, trains));
+        let including_bubble = done.saturating_add(idle);
         TripCount { per_device: own, including_bubble, waited: own }
     }
 
@@ -316,28 +308,35 @@ impl Stages {
     }
 
     /// How often a device of the busiest stage runs an operation of a layer that stands in it
-    /// `inner` times, for all microbatches.
-    pub fn trip_count(&self, microbatches: u64, inner: u64) -> TripCount {
+    /// `inner` times, for all microbatches, which go back through the stages where it `trains`.
+    pub fn trip_count(&self, microbatches: u64, inner: u64, trains: bool) -> TripCount {
         let chunks = self.layers.len() as u64 / (self.held.len() as u64).max(1);
         let done = self.most_run().saturating_mul(microbatches).saturating_mul(inner);
         let all: u64 = self.layers.iter().sum();
         let elsewhere = all.saturating_sub(self.most).saturating_mul(inner);
-        let idle = elsewhere.div_ceil(chunks.max(1)) * self.schedule.bubble_thirds();
+        let idle = self.idle((elsewhere, chunks), (microbatches, trains));
         let everywhere = self.passed.saturating_mul(microbatches).saturating_mul(inner);
         let average = self.on_average(everywhere);
-        let including_bubble = done.saturating_add(idle.div_ceil(3));
+        let including_bubble = done.saturating_add(idle);
         let own = if self.is_part { average } else { done };
-        let waited = if self.has_full_bubble() { including_bubble } else { own };
+        let waited = if self.has_full_bubble(trains) { including_bubble } else { own };
         TripCount { per_device: own, including_bubble, waited }
+    }
+
+    /// The bubble of the schedule in turns of a layer.
+    fn idle(&self, elsewhere: (u64, u64), microbatches: (u64, bool)) -> u64 {
+        self.schedule.idle(self.held.len() as u64, elsewhere, microbatches)
     }
 
     /// Whether no schedule has a shorter bubble than the formula: with `F` and `B` the times of a
     /// chunk in both directions, stages that are alike take `(vM+Z-1)(F+B)` with `gpipe` and with
     /// `1f1b`; and with `gpipe` the last stage ends no sooner than the first microbatch has passed
-    /// all stages and the others the longest.
-    fn has_full_bubble(&self) -> bool {
-        let is_gpipe = self.schedule == Schedule::GPipe && self.layers.len() == self.held.len();
-        !self.is_part && !self.schedule.delays_weights() && (is_gpipe || !self.is_uneven())
+    /// all stages and the others the longest. Without gradients that is so with every schedule.
+    fn has_full_bubble(&self, trains: bool) -> bool {
+        let passes_once = self.layers.len() == self.held.len() && !self.schedule.is_bidirectional();
+        let is_in_order = passes_once && (self.schedule == Schedule::GPipe || !trains);
+        let fills = !trains || !self.schedule.delays_weights();
+        !self.is_part && fills && (is_in_order || !self.is_uneven())
     }
 
     /// How often a device runs something once for each of its layers.

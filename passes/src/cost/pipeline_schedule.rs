@@ -10,8 +10,10 @@
 //! one backward" of Narayanan et al., *Efficient Large-Scale Language Model Training on GPU
 //! Clusters Using Megatron-LM* (2021), which also defines how `v` chunks of a stage interleave;
 //! [`zero_bubble`] and [`dual_pipe`] run gradients of weights apart from those of activations.
+//! Without gradients all have the orders of [`forward_only`].
 
 mod dual_pipe;
+mod forward_only;
 mod order;
 mod simulate;
 mod zero_bubble;
@@ -162,10 +164,10 @@ impl PipelineShape {
 
     /// `(vM + Z-1)` times the time of a chunk: the closed formula, with the bubble of the schedule.
     fn in_turn_s(&self, times: &StageTimes) -> f64 {
-        let idle = (self.stages as f64 - 1.0) * self.schedule.bubble_thirds() as f64 / 3.0;
+        let thirds = self.schedule.bubble_thirds(self.stages, self.microbatches, self.trains);
+        let idle = thirds as f64 / 3.0;
         let turns = self.chunks as f64 * self.microbatches as f64 + idle;
-        turns * (times.longest.forward_s + times.longest.backward_s)
-            + idle * (times.hop_s + times.hop_back_s)
+        turns * times.longest.busy_s(self.trains) + idle * (times.hop_s + times.hop_back_s)
     }
 }
 

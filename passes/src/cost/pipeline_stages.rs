@@ -38,9 +38,7 @@ pub fn shape(program: &Program, block: RepeatId) -> Option<PipelineShape> {
         microbatches: pipeline.microbatches,
         chunks: pipeline.chunks,
         schedule: pipeline.schedule,
-        trains: program
-            .whole_pipeline(Some(forward))
-            .is_some_and(|whole| reverse(program, whole).is_some()),
+        trains: program.trains(Some(forward)),
     })
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Floor {
     of_layers_s: f64,
     /// Whether it is one of schedules, not of the sum of steps.
     is_scheduled: bool,
+    /// Whether microbatches go back through the layers.
+    trains: bool,
     /// Bytes of a device at the peak.
     pub(super) peak_bytes: f64,
     /// Bytes of parameters and state.
@@ -52,7 +54,7 @@ impl Floor {
         } else {
             // Other lists of layers have a longer stage, which takes more than their bubble is
             // less.
-            spread().trip_count(microbatches, 1).including_bubble
+            spread().trip_count(microbatches, 1, self.trains).including_bubble
         };
         let even = layers as f64 * microbatches as f64 / stages as f64;
         self.seconds + self.of_layers_s * (turns as f64 / even - 1.0).max(0.0)
@@ -120,6 +122,7 @@ impl Search<'_, '_> {
             seconds: share * bound_s * (1.0 - ROUNDING),
             of_layers_s: share * of_layers_s * (1.0 - ROUNDING),
             is_scheduled,
+            trains: planned.plan.program.repeats.iter().any(|block| block.reversed.is_some()),
             peak_bytes: share * report.memory.peak_bytes,
             resident_bytes: share * report.memory.resident_bytes,
         }

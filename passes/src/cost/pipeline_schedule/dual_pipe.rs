@@ -38,11 +38,7 @@ pub(super) fn order(shape: &PipelineShape, stage: u64) -> Vec<Slot> {
         order: Vec::new(),
     };
     let per_lane = if shape.schedule.is_v() { shape.microbatches } else { shape.microbatches / 2 };
-    if shape.trains {
-        lanes.train(half(shape), place, per_lane);
-    } else {
-        (0..per_lane).for_each(|_| (0..2).for_each(|lane| lanes.forward(lane)));
-    }
+    lanes.list(half(shape), place, per_lane);
     lanes.order
 }
 
@@ -62,7 +58,7 @@ struct Lanes<'s> {
 impl Lanes<'_> {
     /// The phases of a stage `place` places from its end, of `half` that are this side of the
     /// turning point.
-    fn train(&mut self, half: u64, place: u64, per_lane: u64) {
+    fn list(&mut self, half: u64, place: u64, per_lane: u64) {
         let from_middle = half - 1 - place;
         (0..2 * from_middle).for_each(|_| self.forward(0));
         for _ in 0..=place {

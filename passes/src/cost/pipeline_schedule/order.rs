@@ -11,7 +11,7 @@
 
 use shardwise_ir::stages::{self, Schedule};
 
-use super::{PipelineShape, dual_pipe, zero_bubble};
+use super::{PipelineShape, dual_pipe, forward_only, zero_bubble};
 
 /// What a task computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,6 +76,7 @@ impl Slot {
 /// What a stage runs, in order.
 pub fn order(shape: &PipelineShape, stage: u64) -> Vec<Slot> {
     let works = match shape.schedule {
+        _ if !shape.trains => forward_only::order(shape, stage),
         Schedule::GPipe | Schedule::OneForwardOneBackward => in_rounds(shape, stage),
         Schedule::ZeroBubble => zero_bubble::h1(shape, stage),
         Schedule::ZeroBubbleV => zero_bubble::v(shape, stage),
@@ -87,10 +88,7 @@ pub fn order(shape: &PipelineShape, stage: u64) -> Vec<Slot> {
 /// The tasks of a stage with `gpipe` or `1f1b`.
 fn in_rounds(shape: &PipelineShape, stage: u64) -> Vec<StageWork> {
     let pieces = shape.chunks.saturating_mul(shape.microbatches);
-    let forward = (0..pieces).map(|piece| forward(shape, piece));
-    if !shape.trains {
-        return forward.collect();
-    }
+    let forward = forward_rounds(shape);
     let backward = (0..pieces).map(|piece| backward(shape, piece));
     let ahead = ahead(shape, stage).min(pieces);
     let first: Vec<StageWork> = forward.clone().take(ahead as usize).collect();
@@ -100,6 +98,12 @@ fn in_rounds(shape: &PipelineShape, stage: u64) -> Vec<StageWork> {
         .flat_map(|(forward, backward)| [forward, backward]);
     let last = backward.skip((pieces - ahead) as usize);
     first.into_iter().chain(in_turns).chain(last).collect()
+}
+
+/// Every forward task of a stage, in rounds.
+pub(super) fn forward_rounds(shape: &PipelineShape) -> impl Iterator<Item = StageWork> + Clone {
+    let pieces = shape.chunks.saturating_mul(shape.microbatches);
+    (0..pieces).map(|piece| forward(shape, piece))
 }
 
 /// The largest number of tasks in flight: forward, and their last gradients not computed.

@@ -24,7 +24,7 @@ pub(super) fn h1(shape: &PipelineShape, stage: u64) -> Vec<StageWork> {
     for _ in 0..(shape.stages - 1 - stage).min(count) {
         tasks.push(0, Pass::Forward);
     }
-    while shape.trains && tasks.done(0, Pass::InputGradients) < count {
+    while tasks.done(0, Pass::InputGradients) < count {
         if tasks.done(0, Pass::Forward) < count {
             tasks.push(0, Pass::Forward);
         }
@@ -87,16 +87,8 @@ impl Tasks {
         }
     }
 
-    /// The order with the gradients of weights that are missing at its end; without gradients where
-    /// there are none.
+    /// The order with the gradients of weights that are missing at its end.
     fn finish(mut self, shape: &PipelineShape) -> Vec<StageWork> {
-        if !shape.trains {
-            let all = (0..shape.microbatches)
-                .flat_map(|number| (0..shape.chunks).map(move |chunk| (number, chunk)));
-            let forward =
-                |(microbatch, chunk)| StageWork { microbatch, chunk, pass: Pass::Forward };
-            return all.map(forward).collect();
-        }
         for chunk in (0..shape.chunks).rev() {
             while self.done(chunk, Pass::WeightGradients) < shape.microbatches {
                 self.push(chunk, Pass::WeightGradients);
