@@ -20,6 +20,7 @@
 
 pub(crate) mod balanced;
 mod critical_path;
+mod longer_schedule;
 pub(crate) mod memory;
 mod objective;
 mod outcome;
@@ -67,6 +68,7 @@ pub fn search(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result
     } else {
         parts::search(tables, textbook, request)
     };
+    let found = found.map(|found| longer_schedule::priced(tables, textbook, found, request));
     found.map(|found| at_least_on_all_devices(tables, found, request))
 }
 

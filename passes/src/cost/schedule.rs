@@ -6,10 +6,10 @@
 //! another that cannot start yet. A collective and a product next to it can run beside each other,
 //! in chunks, where that is asked for ([`crate::cost::collective_matmul`]).
 //! `overlap ≤ scheduled ≤ serial`: no resource does two things at once, and something is always
-//! running. A step is *critical* if it has no slack: a longer step makes the makespan longer. A
-//! collective is *prefetchable* if its operand is resident (it can overlap the compute before the
-//! program, as the gather of a weight overlaps the previous layer), or if it has slack and its
-//! operand exists before the compute above it is done.
+//! running, or counted as the bubble of a pipeline. A step is *critical* if it has no slack: a
+//! longer step makes the makespan longer. A collective is *prefetchable* if its operand is resident
+//! (it can overlap the compute before the program, as the gather of a weight overlaps the previous
+//! layer), or if it has slack and its operand exists before the compute above it is done.
 //!
 //! Three layers of a block are scheduled, and the makespan is extrapolated by its growth from the
 //! second layer to the third: the time of a layer whose collectives overlap the compute of its
@@ -26,7 +26,8 @@
 //!
 //! A pipeline is scheduled separately ([`crate::cost::pipeline_stages`]) and takes its makespan
 //! between the steps around it, plus the steps that its stages run once, before or after all
-//! microbatches.
+//! microbatches. That may be longer than the sum of steps, which has a formula for the bubble;
+//! `report` then counts what is longer as bubble, rather than the schedule as shorter than it is.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -79,8 +80,11 @@ pub struct Timed {
 /// Layers of a block that are scheduled.
 const LAYERS: u64 = 3;
 
+/// The share of a time that is rounding.
+const ROUNDING: f64 = 1e-9;
+
 /// Schedules a plan whose steps cost `costs`; the makespan is within `bounds`, from which it could
-/// differ only by rounding.
+/// differ only by rounding. That of a pipeline may be longer.
 pub(crate) fn schedule(
     plan: &ExpandedPlan<'_>,
     costs: &[StepCost],
@@ -115,10 +119,12 @@ pub(crate) fn schedule(
         let staged_s: f64 = pipelines.iter().map(|staged| staged.makespan_s).sum();
         schedule.makespan_s = layered_s(plan, &around) + once_s + staged_s;
     }
+    let is_longer = !pipelines.is_empty() && schedule.makespan_s > bounds.end() * (1.0 + ROUNDING);
     schedule.pipelines = pipelines;
     let longest_s = chains.as_ref().map_or(0.0, StepChains::longest_s);
     let least_s = longest_s.max(*bounds.start());
-    schedule.makespan_s = schedule.makespan_s.max(least_s).min(*bounds.end());
+    let most_s = if is_longer { f64::INFINITY } else { *bounds.end() };
+    schedule.makespan_s = schedule.makespan_s.max(least_s).min(most_s);
     let any = |marks: &[bool]| {
         let mut marked = vec![false; plan.steps.len()];
         copies.iter().zip(marks).for_each(|(&step, &mark)| marked[step] |= mark);

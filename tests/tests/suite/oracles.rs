@@ -6,6 +6,7 @@ mod collective_matmul;
 mod dual_bounds;
 mod numerical_gradients;
 mod parts_for_reshards;
+mod pipeline_bubbles;
 mod pipeline_formulas;
 mod plans_within_memory;
 mod regrouping;
