@@ -30,7 +30,7 @@ pub(crate) fn best(
 ) -> Result<Planned, NoPlan> {
     let improved = |form: Planned| split_axes::best(grouping::best(form, &program, &plan), &plan);
     let of = |options: &Options| match plan(options, None) {
-        Err(NoPlan::Refused(refusal)) if is_for_memory(&refusal) => {
+        Err(NoPlan::Refused(refusal)) if is_for_memory(&refusal) && !options.is_due() => {
             let without = Options { memory: Some(f64::INFINITY), ..options.clone() };
             let without = plan(&without, None).ok().filter(|_| is_open(options));
             let fits = without.and_then(|without| {
