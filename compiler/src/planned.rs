@@ -168,8 +168,8 @@ impl Planned {
         self.broken.reports.is_empty()
     }
 
-    /// Whether it is to be preferred to another one of the same program: it keeps its asserts and the
-    /// other does not, or both do or none, and it is cheaper by this share.
+    /// Whether it is to be preferred to another one of the same program: it keeps its asserts and
+    /// the other does not, or both do or none, and it is cheaper by this share.
     pub(crate) fn is_better_than(&self, other: &Self, share: f64) -> bool {
         match (self.keeps_asserts(), other.keeps_asserts()) {
             (true, false) => true,

@@ -47,8 +47,8 @@ impl Linted {
 
 /// Reports all errors of a program, and the findings of all lints.
 ///
-/// Findings that a plan is the reason for are those of the plan that [`crate::plan`] makes: where it
-/// uses an axis in parts, or another grouping of a product, they are found on that form of the
+/// Findings that a plan is the reason for are those of the plan that [`crate::plan`] makes: where
+/// it uses an axis in parts, or another grouping of a product, they are found on that form of the
 /// program.
 ///
 /// ```

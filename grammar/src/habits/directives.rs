@@ -85,16 +85,16 @@ pub(super) fn backward(text: &str) -> Option<Habit> {
     let unknown = words.filter(|word| !word.is_empty());
     let word = unknown.into_iter().find(|word| OPTIONS.iter().all(|(known, _)| known != word))?;
     let near = OPTIONS.iter().find(|(known, _)| damerau_levenshtein(known, word) <= 2);
-    let help = match near {
-        Some((_, example)) => format!("did you mean `{example}`?"),
-        None => {
+    let help = near.map_or_else(
+        || {
             let examples = OPTIONS.map(|(_, example)| format!("`{example}`"));
             format!(
                 "gradients are those of all parameters that are not `frozen`; the options are {}",
                 examples.join(", ")
             )
-        }
-    };
+        },
+        |(_, example)| format!("did you mean `{example}`?"),
+    );
     let message = format!("`{word}` is not an option of `backward`");
     Some(Habit::new(text, word, message, "unknown", help))
 }
@@ -117,7 +117,8 @@ pub(super) fn recomputation(text: &str) -> Option<Habit> {
         return None;
     }
     let help = "write `checkpoint` at the end of a block: gradients compute its values again; \
-        `checkpoint h, q` keeps what it names, `checkpoint only attention` computes only these again";
+        `checkpoint h, q` keeps what it names, `checkpoint only attention` computes only these \
+        again";
     let message = "what gradients compute again is written as `checkpoint`";
     Some(Habit::new(text, word, message, "not a keyword", help))
 }

@@ -21,7 +21,10 @@ pub(crate) fn removed(model: &Model) -> Cow<'_, Model> {
         let Term::Tree(tree) = term else { continue };
         let Some(root) = only_root(tree) else { continue };
         let graph = &model.graphs[tree.graph];
-        let steps_to = |end: &End<Terminal>| free_steps(graph, root, end.placement()?);
+        let steps_to = |end: &End<Terminal>| {
+            let once = free_steps(graph, root, end.placement()?)?;
+            Some(once.into_iter().map(|steps| steps.times(tree.multiplicity)).collect())
+        };
         let steps: Vec<Option<Vec<Weight>>> = tree.terminals.iter().map(steps_to).collect();
         if steps.iter().all(Option::is_none) {
             continue;
@@ -72,7 +75,7 @@ mod tests {
             |variable, nodes: [u32; 2]| End::Chosen(Placement { variable, nodes: nodes.into() });
         let terminals = vec![at(0, [1, 3]), at(1, [1, 2]), at(2, [0, 1])];
         let tree =
-            SteinerTerm { graph: 0, root: End::Fixed(0), via: None, terminals, multiplicity: 1 };
+            SteinerTerm { graph: 0, root: End::Fixed(0), via: None, terminals, multiplicity: 3 };
         let model = Model {
             unary: vec![vec![Weight::ZERO; 2]; 3],
             terms: vec![Term::Tree(tree)],
@@ -83,7 +86,7 @@ mod tests {
         let Term::Tree(left) = &reduced.terms[0] else { unreachable!("it was a tree") };
         let variables: Vec<usize> = left.scope();
         assert_eq!(variables, [1]);
-        assert_eq!(reduced.unary[0], [free, free + free]);
-        assert_eq!(reduced.unary[2], [Weight::ZERO, free]);
+        assert_eq!(reduced.unary[0], [free.times(3), free.times(6)]);
+        assert_eq!(reduced.unary[2], [Weight::ZERO, free.times(3)]);
     }
 }

@@ -23,14 +23,14 @@ pub(crate) const LINT: Lint = Lint {
         for an operation that computes nothing.",
     bad_example: "hardware tpu-v5p
 mesh Y=8
-dim B=4096, H=128, K=4, G=8, N=K*G
+dim B=4096, H=128, K=3, G=8, N=K*G
 input Q[B, N_Y, H]
 Grouped[B, K, G_Y, H] = reshape(Q)
 output Grouped[B, K, G_Y, H]
 ",
     good_example: "hardware tpu-v5p
 mesh Y=8
-dim B=4096, H=128, K=4, G=8, N=G*K
+dim B=4096, H=128, K=3, G=8, N=G*K
 input Q[B, N_Y, H]
 Grouped[B, G_Y, K, H] = reshape(Q)
 output Grouped[B, G_Y, K, H]

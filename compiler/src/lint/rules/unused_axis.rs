@@ -88,8 +88,8 @@ fn finding(context: &LintContext<'_>, axis: AxisId) -> Finding {
         .costs(wasted, 0.0)
 }
 
-/// A dimension that an axis of this size divides: of a declared value, where no other axis splits it
-/// if there is such a one.
+/// A dimension of a declared value that an axis of this size divides, and no other axis splits if
+/// there is such a one.
 fn divided(program: &Program, size: u64) -> Option<&str> {
     let declared =
         program.values.iter().filter_map(|value| Some((value, value.declared_sharding.as_ref()?)));
