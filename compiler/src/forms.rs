@@ -103,9 +103,7 @@ fn that_fits(
     let mut best: Option<Planned> = None;
     for (parts, grouping) in forms {
         let form = Options { parts, grouping, ..options.clone() };
-        // Below a time, however long, that no plan fits is known without the smallest one.
-        let any = || Some(Goal::below(f64::MAX));
-        let goal = best.as_ref().map_or_else(any, |best| best.goal(None, 0.0));
+        let goal = best.as_ref().map_or(Some(Goal::any()), |best| best.goal(None, 0.0));
         best = match (best, plan(&form, goal)) {
             (Some(best), other) => Some(split_axes::better(other, best, 0.0)),
             (None, other) => other.ok(),

@@ -147,12 +147,12 @@ impl Planned {
     }
 
     /// What another form of the program has to reach: it takes less by a `share` of the time, and
-    /// first does so near the values that the change is `about`, if these are given. Nothing if the
-    /// plan was not searched for, or breaks an assert that the other form may keep.
+    /// first does so near the values that the change is `about`, if these are given. Every plan is
+    /// wanted if this one breaks an assert; nothing is to be reached if it was not searched for.
     pub(crate) fn goal(&self, about: Option<IndexSet<String>>, share: f64) -> Option<Goal> {
         let Origin::Searched(found) = &self.origin else { return None };
         if !self.keeps_asserts() {
-            return None;
+            return Some(Goal::any());
         }
         let sum_s = match self.objective {
             Objective::Comm => self.report.comm_s,

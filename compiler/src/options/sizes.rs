@@ -22,9 +22,12 @@ pub fn mesh(text: &str) -> Result<Vec<AxisSize>, String> {
     let axes = items(text).map(|item| {
         let (name, value) = assignment(item)
             .ok_or_else(|| not_understood(item, "an axis and its size, such as X=8"))?;
+        // As in programs, the kind stands after the size or after all.
+        let (value, last) = with_kind(value);
         let (value, parts) = with_parts(value)?;
-        let (value, kind) = with_kind(value);
-        let (number, over) = with_fold(value)?;
+        let (value, over) = with_fold(value)?;
+        let (number, first) = with_kind(value);
+        let kind = last.or(first);
         Ok(AxisSize { over, kind, parts, ..AxisSize::new(name, size(item, number)?) })
     });
     distinct(axes.collect::<Result<_, String>>()?, |axis: &AxisSize| &axis.name)

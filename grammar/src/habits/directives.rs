@@ -5,9 +5,17 @@ use strsim::damerau_levenshtein;
 
 use super::{Habit, first_word};
 
+/// What follows a keyword; nothing where the word is the name of a value.
+fn after<'t>(text: &'t str, keyword: &str) -> Option<&'t str> {
+    let rest = text[first_word(text).len()..].trim();
+    let is_defined = rest.starts_with('=') || rest.starts_with('[') && rest.contains("] =");
+    let is_name = first_word(text) != keyword || is_defined;
+    (!is_name).then_some(rest)
+}
+
 /// The axes of a mesh: `mesh X: 4`, `mesh (4, 2)`, `mesh {X=4, Y=2}`, `mesh (4, 2), (X, Y)`.
 pub(super) fn mesh(text: &str) -> Option<Habit> {
-    let rest = text.strip_prefix("mesh")?.trim();
+    let rest = after(text, "mesh")?;
     let inside = rest.strip_prefix(['(', '[', '{']);
     let axes = match inside {
         Some(inside) => in_brackets(inside),
@@ -43,20 +51,16 @@ pub(super) fn commas(text: &str) -> Option<Habit> {
     if !matches!(keyword, "mesh" | "dim") || text.contains(';') {
         return None;
     }
-    let words: Vec<&str> = text[keyword.len()..].split_whitespace().collect();
     let begins = |word: &str| word.starts_with(char::is_alphabetic) && word.contains('=');
-    let mut written = String::new();
-    let mut second = None;
-    for (number, word) in words.iter().enumerate() {
-        let follows_none = |before: &&str| before.ends_with([',', '=']);
-        let is_apart =
-            number > 0 && begins(word) && !words[number - 1..number].iter().any(follows_none);
-        if is_apart {
+    let (mut written, mut second, mut before) = (String::new(), None, ",");
+    for word in text[keyword.len()..].split_whitespace() {
+        if begins(word) && !before.ends_with([',', '=']) {
             written.push(',');
-            second = second.or(Some(*word));
+            second = second.or(Some(word));
         }
         written.push(' ');
         written.push_str(word);
+        before = word;
     }
     let message = "a `,` is missing between two of them";
     let help = format!("write `{keyword}{written}`");
@@ -73,8 +77,8 @@ const OPTIONS: [(&str, &str); 4] = [
 
 /// `backward(loss)`, `backward y`, `backward from loss, wrt w`.
 pub(super) fn backward(text: &str) -> Option<Habit> {
-    let rest = text.strip_prefix("backward")?;
-    let named = rest.trim().trim_start_matches('(').trim_end_matches(')').trim();
+    let rest = after(text, "backward")?;
+    let named = rest.trim_start_matches('(').trim_end_matches(')').trim();
     if first_word(named) != "from" {
         let from = if named.is_empty() { "Loss" } else { named };
         let help = format!("write `backward from {from}`");
@@ -82,8 +86,8 @@ pub(super) fn backward(text: &str) -> Option<Habit> {
         return Some(Habit::new(text, found, "`from` is missing", "after `backward from`", help));
     }
     let words = named.split(',').skip(1).map(|option| first_word(option.trim()));
-    let unknown = words.filter(|word| !word.is_empty());
-    let word = unknown.into_iter().find(|word| OPTIONS.iter().all(|(known, _)| known != word))?;
+    let mut unknown = words.filter(|word| !word.is_empty());
+    let word = unknown.find(|word| OPTIONS.iter().all(|(known, _)| known != word))?;
     let near = OPTIONS.iter().find(|(known, _)| damerau_levenshtein(known, word) <= 2);
     let help = near.map_or_else(
         || {
@@ -101,7 +105,7 @@ pub(super) fn backward(text: &str) -> Option<Habit> {
 
 /// `optimizer adam(lr=1e-3)`.
 pub(super) fn optimizer(text: &str) -> Option<Habit> {
-    let rest = text.strip_prefix("optimizer ")?.trim();
+    let rest = after(text, "optimizer")?;
     let (name, settings) = rest.split_once('(')?;
     let settings = settings.replace(')', "").replace("learning_rate=", "rate=");
     let settings = settings.replace("lr=", "rate=");

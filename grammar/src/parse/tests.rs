@@ -377,6 +377,14 @@ const MISTAKES: [(&str, &str); 13] = [
 ];
 
 #[test]
+fn names_that_begin_like_directives_are_names() {
+    for source in ["backward_w = x @ w", "backward[I] = x @ w", "meshed = x @ w", "mesh = x @ w"] {
+        let error = &errors(source)[0];
+        assert!(!error.contains("`from`") && !error.contains("axes"), "{source}: {error}");
+    }
+}
+
+#[test]
 fn mistakes_are_reported_with_their_remedy() {
     for (source, expected) in MISTAKES {
         assert_eq!(errors(source)[0], expected);

@@ -141,6 +141,11 @@ impl Goal {
         }
     }
 
+    /// Every plan is wanted; that none fits into memory is known without the smallest one.
+    pub fn any() -> Self {
+        Self::below(f64::MAX)
+    }
+
     /// The same for one of so many searches, which together may do the work of one.
     #[must_use]
     pub fn of_several(self, count: usize) -> Self {

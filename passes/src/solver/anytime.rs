@@ -97,7 +97,21 @@ pub(crate) fn solve(
     incumbents: &mut dyn Incumbents,
 ) -> Solution {
     let reduced = free_terminals::removed(model);
-    let solution = solve_reduced(&reduced, trees, limits, cutoff, incumbents);
+    reduced.prepare_metrics();
+    let mut dual = Dual::new(&reduced, &limits.interrupt);
+    dual.upper_bound = seconds(cutoff);
+    let limits = limits.clone();
+    let rounds = Rounds {
+        model: &reduced,
+        trees: &mut *trees,
+        limits,
+        cutoff,
+        incumbents,
+        dual,
+        best: None,
+        tabulated: 0,
+    };
+    let solution = rounds.run();
     match (&reduced, &solution.assignment) {
         (Cow::Owned(_), Some(assignment)) => {
             // With the steps that choices share.
@@ -106,20 +120,6 @@ pub(crate) fn solve(
         }
         _ => solution,
     }
-}
-
-fn solve_reduced(
-    model: &Model,
-    trees: &mut [Trees<'_>],
-    limits: &Limits,
-    cutoff: Weight,
-    incumbents: &mut dyn Incumbents,
-) -> Solution {
-    model.prepare_metrics();
-    let mut dual = Dual::new(model, &limits.interrupt);
-    dual.upper_bound = seconds(cutoff);
-    let limits = limits.clone();
-    Rounds { model, trees, limits, cutoff, incumbents, dual, best: None, tabulated: 0 }.run()
 }
 
 impl Rounds<'_, '_, '_> {
