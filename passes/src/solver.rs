@@ -39,10 +39,10 @@
 //!   message passing. The messages of a tree term are its min-marginals ([`marginals`]), computed
 //!   on the graph and never tabulated.
 //! * **Rounding** ([`primal_heuristic`]) and elimination over few choices give solutions;
-//!   **reduced-cost fixing** (Dantzig, Fulkerson and Johnson 1954) removes choices whose bound
-//!   exceeds the incumbent, until exact elimination of the remaining ones proves optimality
-//!   ([`anytime`]). Where tables over these would be too large, **branching** on the variables that
-//!   make them so leaves parts that are eliminated one by one.
+//!   **reduced-cost fixing** (Dantzig, Fulkerson and Johnson 1954) removes choices, and edges of
+//!   trees ([`used_edges`]), whose bound exceeds the incumbent, until exact elimination of the
+//!   remaining ones proves optimality ([`anytime`]). Where tables over these would be too large,
+//!   **branching** on the variables that make them so leaves parts that are eliminated one by one.
 //! * Under a capacity, models whose terms have tables are presolved, and bounded by message passing
 //!   with multipliers for moments ([`capacity`]). For others, **Lagrangian relaxation** (Everett
 //!   1963; Held and Karp 1971; Fisher 1981) adds a price for each moment to the unary costs, with
@@ -89,6 +89,7 @@ mod primal_heuristic;
 pub(crate) mod reprice;
 pub(crate) mod tabulate;
 mod term_marginals;
+mod used_edges;
 pub(crate) mod weight;
 
 pub use dreyfus_wagner::{Terminal, Trees};

@@ -48,7 +48,7 @@ const GROWTH_OF_PROOFS: usize = 3;
 /// Numbers that the dual may evaluate: a second or two; and how many times as many where the gap is
 /// wide after that and the search is patient.
 const MOST_WORK: usize = 1_500_000_000;
-const MORE_WORK: usize = 5;
+const MORE_WORK: usize = 3;
 
 /// Sweeps in a round, and what each of the last few must add to the bound (as a share of it) for
 /// the next.

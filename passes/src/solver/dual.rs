@@ -26,8 +26,9 @@ use crate::solver::edge_shares::TreeShares;
 use crate::solver::graph::Node;
 use crate::solver::interrupt::Interrupt;
 use crate::solver::marginals::{UNREACHABLE, lesser, seconds};
-use crate::solver::model::{End, Model, Placement, Term, UnaryCosts};
-use crate::solver::term_marginals::{self, Subtrees};
+use crate::solver::model::{End, Model, Placement, SteinerTerm, Term, UnaryCosts};
+use crate::solver::term_marginals::{self, Subtrees, TermMarginals, Wanted};
+use crate::solver::used_edges::UsedEdges;
 
 /// Relative differences below this are rounding errors.
 const ROUNDING: f64 = 1e-9;
@@ -144,6 +145,8 @@ pub(crate) struct Dual<'m> {
     /// Trees to the terminals of each term as of the backward pass: nothing that they depend on
     /// changes until the forward pass reaches the term.
     kept: Vec<Subtrees>,
+    /// For each term, the edges that trees below the upper bound may use.
+    used_edges: Vec<UsedEdges>,
     /// For each term, the shares of edges of a tree to many terminals; none until they are used.
     pub(crate) shares: Vec<TreeShares>,
     /// For each choice, its reduced cost as of the last sweep: the least excess over the bound of
@@ -179,6 +182,7 @@ impl<'m> Dual<'m> {
             least_of_variable: vec![0.0; variables],
             least_of_term: vec![0.0; terms],
             kept: vec![Subtrees::default(); terms],
+            used_edges: vec![UsedEdges::ALL; terms],
             shares: Vec::new(),
             reduced_cost: model.unary.iter().map(|costs| vec![0.0; costs.len()]).collect(),
             upper_bound: UNREACHABLE,
@@ -212,13 +216,15 @@ impl<'m> Dual<'m> {
     }
 
     /// Begins again from prices of zero, with shares of edges: prices at which even shares raise
-    /// the bound no more hold the others back as well. Choices that were removed stay removed.
+    /// the bound no more hold the others back as well. Choices and edges that were removed stay
+    /// removed.
     pub(crate) fn restart(&mut self) {
         let shares = vec![TreeShares::default(); self.shares.len()];
         let reduced_cost = std::mem::take(&mut self.reduced_cost);
+        let used_edges = std::mem::take(&mut self.used_edges);
         let (upper_bound, work) = (self.upper_bound, self.work);
         let fresh = Self::new(self.model, &self.interrupt);
-        *self = Self { shares, reduced_cost, upper_bound, work, ..fresh };
+        *self = Self { used_edges, shares, reduced_cost, upper_bound, work, ..fresh };
     }
 
     fn connect(&mut self, number: usize, term: &Term) {
@@ -293,6 +299,7 @@ impl<'m> Dual<'m> {
         self.least_of_variable.fill(f64::NEG_INFINITY);
         self.least_of_term.fill(f64::NEG_INFINITY);
         self.kept.fill(Subtrees::default());
+        self.used_edges.fill(UsedEdges::ALL);
         for edge in &mut self.edges {
             edge.live.fill(false);
             let allowed = edge.labels.iter().zip(&self.unary[edge.variable]);
@@ -444,15 +451,29 @@ impl<'m> Dual<'m> {
             edges.iter().map(|&edge| (self.edges[edge].slot, self.edges[edge].of_term())).collect();
         let found = match &self.model.terms[number] {
             Term::Table(table) => term_marginals::of_table(&table.factor, &prices),
-            Term::Tree(tree) => term_marginals::of_tree(
-                tree,
-                self.model.graphs[tree.graph].metric(),
-                &prices,
-                (&mut self.kept[number], self.shares.get_mut(number)),
-                with_terminals,
-            )?,
+            Term::Tree(tree) => self.of_tree(number, tree, &prices, with_terminals)?,
         };
         self.work += found.work;
         Some((found.least, found.of_edges))
+    }
+
+    fn of_tree(
+        &mut self,
+        number: usize,
+        tree: &SteinerTerm,
+        prices: &[(Slot, Vec<f64>)],
+        terminals: bool,
+    ) -> Option<TermMarginals> {
+        let gap = self.optimality_gap();
+        let edges_within = self.used_edges[number].smaller_gap(gap);
+        let state = (&mut self.kept[number], self.shares.get_mut(number));
+        let all = self.model.graphs[tree.graph].metric();
+        let metric = self.used_edges[number].metric(all);
+        let wanted = Wanted { terminals, edges_within };
+        let found = term_marginals::of_tree(tree, metric, prices, state, wanted)?;
+        if let Some(used) = &found.used {
+            self.used_edges[number].reduce(all, used, gap);
+        }
+        Some(found)
     }
 }

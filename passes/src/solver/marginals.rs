@@ -91,6 +91,18 @@ impl Metric {
         self.out.all().map(|edge: (Node, Node, f64)| taken(edge)).collect()
     }
 
+    /// The same nodes with some of the edges, in the order of the edges into nodes.
+    pub(crate) fn with_edges(&self, is_kept: &[bool]) -> Self {
+        let mut out = vec![Vec::new(); self.nodes()];
+        let mut into = out.clone();
+        for ((to, from, weight), _) in self.into.all().zip(is_kept).filter(|(_, kept)| **kept) {
+            out[from].push((to, weight));
+            into[to].push((from, weight));
+        }
+        let (out, into) = (Adjacency::new(&out), Adjacency::new(&into));
+        Self { out, into, places: OnceLock::new() }
+    }
+
     /// For every node, the least of the distance from any node plus the price there.
     pub(crate) fn forward_distances(&self, times: f64, prices: &[f64]) -> Vec<f64> {
         let mut least = prices.to_vec();
@@ -129,6 +141,9 @@ pub(crate) struct Marginals {
     pub(crate) from_root: Vec<f64>,
     /// For each terminal and node, with that terminal there; empty if not requested.
     pub(crate) of_terminal: Vec<Vec<f64>>,
+    /// For each set of terminals and node, the cost of all but a tree from the node to the set,
+    /// where one begins there; empty if terminals are not requested.
+    pub(crate) around: OfSets,
 }
 
 impl Marginals {
@@ -144,6 +159,25 @@ impl Marginals {
         self.of_terminal.extend(part.of_terminal.into_iter().map(|of_terminal| {
             of_terminal.iter().map(|marginal| marginal - part.least).collect::<Vec<f64>>()
         }));
+    }
+
+    /// Which edges a tree may use that costs at most `gap` more than the least one, in the order of
+    /// the edges into nodes; `inside` has the trees to the terminals of this tree.
+    pub(crate) fn edges_within(
+        &self,
+        metric: &Metric,
+        times: f64,
+        inside: &Inside,
+        gap: f64,
+    ) -> Vec<bool> {
+        let mut within = vec![false; metric.edges()];
+        for set in 1..inside.len() {
+            let (around, inside) = (self.around.of(set), inside.of(set));
+            for (within, (to, from, weight)) in within.iter_mut().zip(metric.into.all()) {
+                *within |= around[from] + weight * times + inside[to] <= self.least + gap;
+            }
+        }
+        within
     }
 
     /// The sum of parts: all marginals above the sum of the least.
@@ -227,9 +261,12 @@ pub(crate) fn marginals(
 ) -> Marginals {
     let from_root = inside.of_all().to_vec();
     let least = root.iter().zip(&from_root).map(|(at, on)| at + on).fold(UNREACHABLE, lesser);
-    let of_terminal =
-        if with_terminals { outside(metric, times, root, terminals, inside) } else { Vec::new() };
-    Marginals { least, from_root, of_terminal }
+    let (around, of_terminal) = if with_terminals {
+        outside(metric, times, root, terminals, inside)
+    } else {
+        Default::default()
+    };
+    Marginals { least, from_root, of_terminal, around }
 }
 
 /// From each node, the cheapest tree to `terminals`.
@@ -290,14 +327,15 @@ pub(crate) fn inside(metric: &Metric, times: f64, terminals: &[&[f64]]) -> Insid
     trees
 }
 
-/// For every terminal and node, the least of all trees with the terminal there.
+/// For every set of terminals and node, what is around a tree from there to the set; and for every
+/// terminal and node, the least of all trees with the terminal there.
 fn outside(
     metric: &Metric,
     times: f64,
     root: &[f64],
     terminals: &[&[f64]],
     inside: &Inside,
-) -> Vec<Vec<f64>> {
+) -> (OfSets, Vec<Vec<f64>>) {
     let mut around = OfSets::new(metric.nodes(), terminals.len());
     let mut of_terminal = vec![Vec::new(); terminals.len()];
     let last = (1 << terminals.len()) - 1;
@@ -317,7 +355,7 @@ fn outside(
             }
         }
     }
-    of_terminal
+    (around, of_terminal)
 }
 
 /// Every partition of a set in two, each once.
@@ -358,6 +396,51 @@ mod tests {
         assert_eq!(found.least, 2.0);
         assert_eq!(found.of_terminal[1], [UNREACHABLE, 7.0, 2.0]);
         assert_eq!(found.from_root, [2.0, 1.0, 0.0]);
+    }
+
+    /// The marginals of a tree from a root to two ends, and those within `gap` of the least by the
+    /// edges alone that are within it.
+    fn with_and_without_edges(metric: &Metric, ends: &[Vec<f64>], gap: f64) -> [Marginals; 2] {
+        let [root, terminals @ ..] = ends else { return Default::default() };
+        let terminals: Vec<&[f64]> = terminals.iter().map(Vec::as_slice).collect();
+        let of = |metric: &Metric| {
+            let trees = inside(metric, 2.0, &terminals);
+            (marginals(metric, 2.0, root, (&terminals, &trees), true), trees)
+        };
+        let (all, trees) = of(metric);
+        let used = metric.with_edges(&all.edges_within(metric, 2.0, &trees, gap));
+        let fewer = of(&used).0;
+        [all, fewer]
+    }
+
+    #[test]
+    fn edges_beyond_the_gap_are_in_no_tree_within_it() {
+        let mut random = 3_u64;
+        let mut below = |limit: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) % limit
+        };
+        let (mut same, mut beyond) = (0, 0);
+        for _ in 0..300 {
+            let mut edges = vec![Vec::new(); 6];
+            for _ in 0..12 {
+                let (from, to) = (below(6) as usize, below(6) as Node);
+                edges[from].push((to, Weight::seconds(1.0 + below(9) as f64)));
+            }
+            let metric = Metric::new(&Graph::new(&edges));
+            let ends: Vec<Vec<f64>> =
+                (0..3).map(|_| (0..6).map(|_| below(12) as f64).collect()).collect();
+            let gap = below(6) as f64;
+            let [all, fewer] = with_and_without_edges(&metric, &ends, gap);
+            assert_eq!(all.least, fewer.least);
+            let both = |of: &Marginals| of.of_terminal.concat();
+            for (all_s, fewer_s) in both(&all).into_iter().zip(both(&fewer)) {
+                assert!(all_s > all.least + gap || all_s == fewer_s, "{all_s} became {fewer_s}");
+                same += usize::from(all_s == fewer_s);
+                beyond += usize::from(all_s < fewer_s);
+            }
+        }
+        assert!(same > 1000 && beyond > 100, "{same} the same, {beyond} beyond the gap");
     }
 
     #[test]

@@ -30,12 +30,24 @@ const GROUP: usize = 6;
 /// The trees to groups of a term's terminals; none if they are not known.
 pub(crate) type Subtrees = Vec<Inside>;
 
+/// What is wanted of a tree beside its least cost for each label of the root.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    /// The same for terminals.
+    pub(crate) terminals: bool,
+    /// With it, the edges that trees use which cost at most so much more than the least one.
+    pub(crate) edges_within: Option<f64>,
+}
+
 /// Min-marginals of a term.
 pub(crate) struct TermMarginals {
     /// Over all labels.
     pub(crate) least: f64,
     /// For each edge, the least with each label; for terminals only if requested.
     pub(crate) of_edges: Vec<Option<Vec<f64>>>,
+    /// Which edges of a tree's graph are used, in the order of the edges into nodes; none if not
+    /// requested, or if the tree is bounded by parts of it.
+    pub(crate) used: Option<Vec<bool>>,
     /// Numbers evaluated.
     pub(crate) work: usize,
 }
@@ -55,7 +67,8 @@ pub(crate) fn of_table(factor: &Factor, prices: &[(Slot, Vec<f64>)]) -> TermMarg
         }
     }
     let work = factor.table.len() * prices.len();
-    TermMarginals { least, of_edges: of_edges.into_iter().map(Some).collect(), work }
+    let of_edges = of_edges.into_iter().map(Some).collect();
+    TermMarginals { least, of_edges, used: None, work }
 }
 
 /// Of a tree, where its ends pay these prices; nothing without terminals. `kept` are the trees to
@@ -65,8 +78,9 @@ pub(crate) fn of_tree(
     metric: &Metric,
     prices: &[(Slot, Vec<f64>)],
     (kept, shares): (&mut Subtrees, Option<&mut TreeShares>),
-    with_terminals: bool,
+    wanted: Wanted,
 ) -> Option<TermMarginals> {
+    let with_terminals = wanted.terminals;
     let (mut at_root, mut at_terminals) = (None, vec![None; term.terminals.len()]);
     for (slot, prices) in prices {
         match *slot {
@@ -110,13 +124,19 @@ pub(crate) fn of_tree(
         passes += 1;
     }
     let found = grouped(metric, times, from, (&ends, &trees), with_terminals);
+    let used = match (&trees[..], wanted.edges_within) {
+        ([whole], Some(gap)) if with_terminals && term.via.is_none() => {
+            Some(found.edges_within(metric, times, whole, gap))
+        }
+        _ => None,
+    };
     if !with_terminals {
         *kept = trees;
     }
     let together = together(metric, ends.len());
     let work =
         ends.len().div_ceil(together) * ((passes * metric.size()) << ends.len().min(together));
-    Some(of_edges(term, metric, (prices, &root), found, work))
+    Some(TermMarginals { used, ..of_edges(term, metric, (prices, &root), found, work) })
 }
 
 /// The marginals of a tree by the edges that pay `prices`, through the nodes that it must pass.
@@ -141,7 +161,8 @@ fn of_edges(
         }
         Slot::Terminal(i) => found.of_terminal.get_mut(i).map(std::mem::take),
     };
-    TermMarginals { least: found.least, of_edges: prices.iter().map(of_edge).collect(), work }
+    let of_edges = prices.iter().map(of_edge).collect();
+    TermMarginals { least: found.least, of_edges, used: None, work }
 }
 
 /// Whether a tree to so many terminals has shares of edges, where they are used.
