@@ -242,6 +242,8 @@ impl<'m> Dual<'m> {
                     add(variable, Slot::Terminal(i), classes[..].into(), factor.classes_of(i));
                 }
             }
+            // It would keep what it is sent.
+            Term::Tree(tree) if tree.is_free() => {}
             Term::Tree(tree) => {
                 let nodes = self.model.graphs[tree.graph].nodes();
                 if let End::Chosen(Placement { variable, nodes: labels }) = &tree.root {
@@ -440,7 +442,7 @@ impl<'m> Dual<'m> {
     }
 
     /// A term's minimum, and for each of its edges the minimum for each label, for terminals only
-    /// if requested; `None` for a tree without terminals.
+    /// if requested; `None` for a tree that is free.
     fn of_term(
         &mut self,
         number: usize,

@@ -261,6 +261,11 @@ impl SteinerTerm {
         terminals
     }
 
+    /// Whether it costs nothing, whatever its root is.
+    pub(crate) fn is_free(&self) -> bool {
+        self.terminals.is_empty() && self.via.is_none()
+    }
+
     /// The variables that its cost depends on, each once, in order.
     pub(crate) fn scope(&self) -> Vec<usize> {
         let root = self.root.placement().into_iter();

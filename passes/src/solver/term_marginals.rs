@@ -71,7 +71,7 @@ pub(crate) fn of_table(factor: &Factor, prices: &[(Slot, Vec<f64>)]) -> TermMarg
     TermMarginals { least, of_edges, used: None, work }
 }
 
-/// Of a tree, where its ends pay these prices; nothing without terminals. `kept` are the trees to
+/// Of a tree, where its ends pay these prices; nothing if it is free. `kept` are the trees to
 /// its terminals as of an evaluation without the terminals' marginals, which leaves them there.
 pub(crate) fn of_tree(
     term: &SteinerTerm,
@@ -96,9 +96,12 @@ pub(crate) fn of_tree(
         End::Fixed(nodes) => Some(at(metric, nodes).into()),
         End::Chosen(_) => at_terminals[i].map(Cow::from),
     });
-    let ends: Vec<Cow<'_, [f64]>> = ends.collect::<Option<_>>()?;
-    if ends.is_empty() {
-        return None;
+    let mut ends: Vec<Cow<'_, [f64]>> = ends.collect::<Option<_>>()?;
+    match &term.via {
+        _ if !ends.is_empty() => {}
+        None => return None,
+        // It ends where it has passed them.
+        Some(via) => ends.push(at(metric, via).into()),
     }
     let times = term.multiplicity as f64;
     let start = term.via.as_ref().map(|via| only(via, &metric.forward_distances(times, &root)));

@@ -122,6 +122,8 @@ struct Reached {
 struct Open {
     /// The bound of the plans through it, in seconds.
     bound_s: Finite,
+    /// The bytes that are live.
+    bytes: Finite,
     /// The steps so far.
     steps: usize,
     /// Its number.
@@ -233,9 +235,10 @@ impl Search<'_, '_, '_> {
         }
         let (seconds, steps) = order(&by);
         let statement = live.next;
+        let bytes = Finite(self.statements.sum(&live.blocks));
         let (state, _) = self.reached.insert_full(live, by);
         let (bound_s, seconds) = (Finite(bound_s), Finite(seconds));
-        self.open[statement].push(Reverse(Open { bound_s, steps, state, seconds }));
+        self.open[statement].push(Reverse(Open { bound_s, bytes, steps, state, seconds }));
     }
 
     /// Follows all edges of a state.
