@@ -136,7 +136,8 @@ impl<'t> Run<'t> {
             }
             None => {}
         }
-        let of_file = PROGRAMS.iter().filter_map(|(name, kind)| Some((text.name.find(name)?, kind)));
+        let of_file =
+            PROGRAMS.iter().filter_map(|(name, kind)| Some((text.name.find(name)?, kind)));
         let of_file = of_file.min_by_key(|(at, _)| *at).map(|(_, kind)| *kind);
         before.or(of_file).ok_or_else(|| {
             wrong(

@@ -58,9 +58,9 @@ fn remarks(served: &Served) -> String {
         )
     };
     format!(
-        "{bound} (requests of {} on {} chips)\n{} of {} compared\n",
+        "{bound} (requests of {} on {})\n{} of {} compared\n",
         counted(served.tokens, "token"),
-        served.chips,
+        counted(served.chips, "chip"),
         counted(served.compared as u64, "deployment"),
         counted(served.tuned as u64, "replica")
     )

@@ -224,10 +224,13 @@ fn a_log_of_several_runs_has_the_collective_and_the_ranks_of_each() {
     };
     let found = kernels(&log("all_reduce_perf", &four));
     assert_eq!(found, ["all_gather over 2", "all_reduce over 4"]);
-    // Nothing is said of the second run, but of the first that it ended.
+    // The second run has no name of its own, the first one is named where it ends.
     let unnamed = format!("$ all_gather_perf\n{two}# Collective test concluded: x_perf\n{four}");
     assert_eq!(kernels(&unnamed), ["all_gather over 2", "all_gather over 4"]);
-    assert_eq!(kernels(&log("all_reduce_perf", &halves)), ["all_gather over 2", "all_reduce over 2"]);
+    assert_eq!(
+        kernels(&log("all_reduce_perf", &halves)),
+        ["all_gather over 2", "all_reduce over 2"]
+    );
     let log = log("sendrecv_perf", &four);
     let findings = calibrate(&[("log", &log)], &h100(), "mine").expect_err("no collective");
     let diag = &findings.reports[0].diag;

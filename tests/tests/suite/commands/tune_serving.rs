@@ -219,6 +219,13 @@ fn both_kinds_are_compared_and_printed() {
 
 #[test]
 fn limits_that_nothing_meets_are_an_error() {
-    let refused = served(Some(1e-9), None);
-    assert!(matches!(refused, Err(Refused::Options(text)) if text.contains("at most 1 ns")));
+    let limits =
+        [(Some(1e-9), None, "`prefill`", "--ttft"), (None, Some(1e-9), "`decode`", "--tpot")];
+    for (first_s, next_s, phase, option) in limits {
+        let Err(Refused::Options(text)) = served(first_s, next_s) else {
+            panic!("nothing is so fast")
+        };
+        assert!(text.starts_with(phase) && text.contains("at most 1 ns"), "{text}");
+        assert!(text.contains(option) && !text.contains("--latency"), "{text}");
+    }
 }
