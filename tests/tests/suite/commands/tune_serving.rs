@@ -229,3 +229,18 @@ fn limits_that_nothing_meets_are_an_error() {
         assert!(text.contains(option) && !text.contains("--latency"), "{text}");
     }
 }
+
+#[test]
+fn tokens_of_a_deployment_have_the_price_of_all_chips() {
+    let priced = Options { price: Some(2.0), ..Options::default() };
+    let served = served_within(DECODE, [None, None], &priced).unwrap_or_else(|no| panic!("{no}"));
+    for of in &served.deployments {
+        let expected = 2.0 / 3600.0 / of.tokens_per_s_and_chip * 1e6;
+        let found = of.price_of_million.expect("a price");
+        assert!((found - expected).abs() <= 1e-9 * expected, "{found} {expected}");
+    }
+    for format in SERVING_FORMATS.iter().filter(|format| format.name != "json") {
+        let text = (format.write)(&served).expect("it is written");
+        assert!(text.contains("per Mtok") && text.contains("the price of a million"), "{text}");
+    }
+}
