@@ -13,6 +13,7 @@ mod documents;
 mod features;
 mod server;
 
+use std::io;
 use std::sync::mpsc::channel;
 use std::thread;
 
@@ -48,13 +49,26 @@ enum Event {
 /// Serves the editor on standard input and output until it ends.
 pub(crate) fn serve(setting: Setting) -> Result {
     let (connection, threads) = Connection::stdio();
-    run(&connection, setting)?;
+    let is_shut_down = run(&connection, setting)?;
     // The thread that writes ends when nobody can send any more.
     drop(connection);
-    threads.join().map_err(Error::Io)
+    let failure = |text: String| Error::Message(text, ExitStatus::Failure);
+    threads.join().map_err(|error| match error.kind() {
+        // The thread that reads ended at it.
+        io::ErrorKind::InvalidData => {
+            failure(format!("a message of the editor cannot be read: {error}"))
+        }
+        _ => Error::Io(error),
+    })?;
+    if is_shut_down {
+        Ok(())
+    } else {
+        Err(failure("the editor ended the connection without `shutdown`".to_owned()))
+    }
 }
 
-fn run(connection: &Connection, setting: Setting) -> Result {
+/// Answers until the connection ends; whether the editor asked to shut down before.
+fn run(connection: &Connection, setting: Setting) -> Result<bool> {
     let (id, params) = connection.initialize_start().map_err(broken)?;
     let params: InitializeParams = serde_json::from_value(params)
         .map_err(|error| Error::usage(format!("the editor's first message: {error}")))?;
@@ -95,14 +109,7 @@ fn run(connection: &Connection, setting: Setting) -> Result {
             Event::Closed => break,
         }
     }
-    if server.is_shut_down() {
-        Ok(())
-    } else {
-        Err(Error::Message(
-            "the editor ended the connection without `shutdown`".to_owned(),
-            ExitStatus::Failure,
-        ))
-    }
+    Ok(server.is_shut_down())
 }
 
 fn broken(error: ProtocolError) -> Error {

@@ -1,5 +1,6 @@
 //! Both streams, and the exit status. Results go to standard output; errors, diagnostics and
-//! remarks go to standard error. A reader that closes the pipe early is no error.
+//! remarks go to standard error. A reader that closes the pipe early is no error; what was found
+//! before that still counts.
 
 mod headed;
 
@@ -93,9 +94,7 @@ impl Output {
     pub(crate) fn finish(mut self, result: Result) -> ExitStatus {
         match result.or_else(|error| self.error(error)) {
             Ok(()) => self.status,
-            Err(Error::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                ExitStatus::Success
-            }
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => self.status,
             Err(error) => {
                 // Nothing is reported where standard error is the stream that cannot be written.
                 let _ = self.remark(&format!("error: {error}"));

@@ -161,6 +161,9 @@ pub enum Refused {
     Program(Findings),
     /// The options leave nothing to plan: a sentence with what to write instead.
     Options(String),
+    /// No strategy takes as little time as `--latency` asks for: a sentence, and the seconds of the
+    /// fastest that was looked at.
+    TooSlow(String, f64),
 }
 
 impl fmt::Display for Refused {
@@ -171,6 +174,9 @@ impl fmt::Display for Refused {
                 None => f.write_str("the program has errors"),
             },
             Self::Options(text) => f.write_str(text),
+            Self::TooSlow(text, _) => {
+                write!(f, "{text}; raise --latency, use more --chips, or allow a smaller --batch")
+            }
         }
     }
 }

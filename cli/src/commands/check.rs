@@ -105,13 +105,16 @@ fn print_diff(files: &[Checked], output: &mut Output) -> Result {
     for Checked { before, after } in files {
         let Some((after, count)) = after else { continue };
         (edits, changed) = (edits + count, changed + 1);
+        output.at_least(ExitStatus::Failure);
         let diff = TextDiff::from_lines(&before.source, &after.source);
         output.print(&diff.unified_diff().header(&before.name, &before.name).to_string())?;
     }
-    if edits > 0 {
-        output.at_least(ExitStatus::Failure);
-    }
-    output.remark(&format!("{edits} safe edits in {changed} files"))
+    output.remark(&format!("{} in {}", counted(edits, "safe edit"), counted(changed, "file")))
+}
+
+/// `1 file`, `2 files`.
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Writes the fixed programs, and reports the remaining findings.
@@ -152,7 +155,8 @@ fn summarize(args: &CheckArgs, files: &[Linted], edits: usize, output: &mut Outp
         CheckFormat::Of(format) => format.name == "concise",
     };
     if is_news && for_people {
-        let edits = if edits > 0 { format!("{edits} edits made; ") } else { String::new() };
+        let made = || format!("{} made; ", counted(edits, "edit"));
+        let edits = if edits > 0 { made() } else { String::new() };
         output.remark(&format!("{edits}{summary}"))?;
     }
     Ok(())

@@ -66,23 +66,26 @@ pub(super) fn plan(
     }
 }
 
-/// The plan for the folder of `output`: paths in a program are relative to its folder, so the path
-/// of its hardware file changes.
+/// The plan for the folder of `output`: the path of its hardware file changes.
 fn as_read_from(output: &str, planned: &Planned, args: &ProgramArgs) -> io::Result<Planned> {
     let mut planned = planned.clone();
+    if let (Some(program), Some(file)) = (args.files.first(), &planned.plan.program.hardware.file) {
+        let mut plan = Plan::clone(&planned.plan);
+        plan.program.hardware.file = Some(path_from(output, program, file)?);
+        planned.plan = plan.into();
+    }
+    Ok(planned)
+}
+
+/// The path of a file that `program` names, as a program at `output` has to name it: paths in a
+/// program are relative to its folder.
+pub(super) fn path_from(output: &str, program: &str, file: &str) -> io::Result<String> {
     let folder = |of: &str| {
         std::path::absolute(of).map(|path| path.parent().map(Path::to_path_buf).unwrap_or_default())
     };
-    if let (Some(program), Some(file)) = (args.files.first(), &planned.plan.program.hardware.file) {
-        let (from, to) = (folder(program)?, folder(output)?);
-        if from != to && Path::new(file).is_relative() {
-            let file = relative(&from.join(file), &to);
-            let mut plan = Plan::clone(&planned.plan);
-            plan.program.hardware.file = Some(file);
-            planned.plan = plan.into();
-        }
-    }
-    Ok(planned)
+    let (from, to) = (folder(program)?, folder(output)?);
+    let is_moved = from != to && Path::new(file).is_relative();
+    Ok(if is_moved { relative(&from.join(file), &to) } else { file.to_owned() })
 }
 
 /// The path from a folder to a file.

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use shardwise::Options;
 use shardwise::export::Format;
+use shardwise::hardware::named_file::with_paths;
 use shardwise::tune::{CURVE_FORMATS, Refused, Request, SERVING_FORMATS, Serve};
 
 use super::inputs;
+use super::target::path_from;
 use crate::args::planning::SizeArgs;
 use crate::args::tune::{Chips, TuneArgs};
 use crate::error::{Error, Result};
@@ -59,8 +61,10 @@ fn strategies(
 ) -> Result<String> {
     let tuned = with_proof(|report| shardwise::tune::tune(path, text, request, options, report));
     let tuned = tuned.map_err(error)?;
-    if let Some(path) = &args.output {
-        write_file(path, &tuned.winner)?;
+    if let Some(output) = &args.output {
+        let path_of =
+            |file: &str| path_from(output, path, file).unwrap_or_else(|_| file.to_owned());
+        write_file(output, with_paths(&tuned.winner, path_of))?;
     }
     (args.format.write)(&tuned).map_err(Error::usage)
 }
@@ -135,7 +139,7 @@ fn serving(args: &TuneArgs, decode: (String, String)) -> Result<Serve> {
 fn error(refused: Refused) -> Error {
     match refused {
         Refused::Program(findings) => findings.into(),
-        Refused::Options(text) => Error::usage(text),
+        Refused::Options(_) | Refused::TooSlow(..) => Error::usage(refused.to_string()),
     }
 }
 

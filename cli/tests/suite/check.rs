@@ -114,6 +114,38 @@ fn the_nearest_configuration_upwards_sets_levels_and_paths() {
 }
 
 #[test]
+fn paths_of_a_configuration_may_be_written_as_folders_from_here() {
+    for path in ["old", "./old", "old/", "./old/", "./old/b.shard"] {
+        let folder = Folder::new("config-paths");
+        folder.write("a.shard", CLEAN).write("old/b.shard", UNUSED);
+        folder.write("shardwise.toml", &format!("exclude = [\"{path}\"]\n"));
+        assert_eq!(folder.check(&[]).0, Some(0), "{path}");
+    }
+    let folder = Folder::new("override-paths");
+    folder
+        .write("old/b.shard", UNUSED)
+        .write("shardwise.toml", "[[overrides]]\npaths = [\"./old/*\"]\nignore = [\"all\"]\n");
+    assert_eq!(folder.check(&[]).0, Some(0));
+}
+
+#[test]
+fn findings_count_where_their_reader_closes_the_pipe() {
+    for arguments in [&["--format", "concise"][..], &["--diff"], &["--format", "graphical"]] {
+        let mut child = Command::new(SHARDWISE)
+            .args(["check", "-"])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        drop((child.stdout.take(), child.stderr.take()));
+        child.stdin.take().expect("piped").write_all(UNUSED.as_bytes()).expect("it reads");
+        assert_eq!(child.wait().expect("it ends").code(), Some(1), "{arguments:?}");
+    }
+}
+
+#[test]
 fn a_wrong_configuration_is_shown_at_its_place_and_ends_with_2() {
     let wrong = [
         ("ignored = [\"SW301\"]\n", "unknown field `ignored`"),
@@ -164,7 +196,7 @@ fn fix_writes_what_diff_shows() {
     let (code, stdout, stderr) = folder.check(&["--diff"]);
     assert_eq!(code, Some(1));
     assert!(stdout.contains("-dim I=8, J=8  # both\n-dim K=4\n+dim I=8  # both\n"), "{stdout}");
-    assert!(stderr.contains("edits in 1 files") && folder.read("a.shard") == several, "{stderr}");
+    assert!(stderr.contains("edits in 1 file\n") && folder.read("a.shard") == several, "{stderr}");
     let (code, _, stderr) = folder.check(&["--fix"]);
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(

@@ -261,3 +261,17 @@ fn the_server_ends_as_the_protocol_says() {
     assert_eq!(client.end(), Some(0));
     assert_eq!(Client::start("lsp-abort").abort(), Some(1), "no `shutdown` before the end");
 }
+
+#[test]
+fn a_message_that_cannot_be_read_is_named() {
+    let framed = |text: &str| format!("Content-Length: {}\r\n\r\n{text}", text.len());
+    let params = "{\"processId\":null,\"rootUri\":null,\"capabilities\":{}}";
+    let start =
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{params}}}");
+    let then = "{\"jsonrpc\":\"2.0\",\"method\":\"initialized\",\"params\":{}}";
+    let input = framed(&start) + &framed(then) + &framed("{wrong}");
+    let output = crate::run(&["lsp"], &input);
+    let message = crate::common::text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("cannot be read") && message.contains("{wrong}"), "{message}");
+}

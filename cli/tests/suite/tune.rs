@@ -1,7 +1,7 @@
 //! `tune` as its users meet it: the page, formats, the winner's file, and errors.
 
 use crate::common::{blocks, root, shell, text};
-use crate::run;
+use crate::{run, run_in};
 
 #[test]
 fn the_page_shows_what_the_command_prints() {
@@ -47,6 +47,20 @@ fn the_winner_is_written_as_a_program() {
     let planned = run(&["plan", &name], "");
     assert_eq!(planned.status.code(), Some(0), "{}", text(&planned.stderr));
     assert_eq!(run(&["fmt", "--check", &name], "").status.code(), Some(0));
+}
+
+#[test]
+fn the_winner_names_its_hardware_file_from_its_own_folder() {
+    let folder = crate::common::empty_folder("tune-moved");
+    std::fs::create_dir_all(folder.join("found/here")).expect("a folder can be made");
+    std::fs::write(folder.join("mine.toml"), "[mine]\nbase = \"h100\"\n").expect("a file");
+    let program = MLP.replace("hardware h100", "hardware \"mine.toml\"");
+    for output in ["winner.shard", "found/here/winner.shard"] {
+        let tuned = run_in(&folder, &["tune", "-", "--chips", "2", "-o", output], &program);
+        assert_eq!(tuned.status.code(), Some(0), "{}", text(&tuned.stderr));
+        let planned = run_in(&folder, &["plan", output], "");
+        assert_eq!(planned.status.code(), Some(0), "{output}: {}", text(&planned.stderr));
+    }
 }
 
 #[test]

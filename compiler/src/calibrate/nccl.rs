@@ -5,6 +5,10 @@
 //! cost model prices: of the gathered, scattered or reduced value, or what a device holds before an
 //! AllToAll. Ranks and hosts are listed above the table; the collective is named by newer versions
 //! alone, else by the command in the log or the name of the file.
+//!
+//! A log may hold several runs, one after another, as scripts print that measure every collective,
+//! or one over several numbers of devices. A run is a table and what stands between it and the
+//! table before: its own ranks and collective, and those of the run before where it has none.
 
 use shardwise_ir::{Diag, Span};
 
@@ -19,52 +23,74 @@ const PROGRAMS: [(&str, CollectiveName); 4] = [
     ("alltoall", CollectiveName::AllToAll),
 ];
 
-/// Where the table is.
-pub(super) struct Table<'t> {
+/// Those that measure something else.
+const OTHERS: [&str; 6] = ["broadcast", "gather", "hypercube", "reduce", "scatter", "sendrecv"];
+
+/// A table, and the part of the text that belongs to its run.
+struct Run<'t> {
     columns: Vec<&'t str>,
-    /// The byte after the head.
-    start: usize,
+    /// The line of the head.
+    head: Span,
+    /// Where the rows before the head end, if there are some.
+    begin: usize,
+    /// Where the next run has its head.
+    end: usize,
 }
 
-impl<'t> Table<'t> {
-    /// The table of an output; `None` where there is none.
-    pub(super) fn find(text: &'t str) -> Option<Self> {
-        let mut start = 0;
-        for line in text.split_inclusive('\n') {
-            start += line.len();
-            let columns: Vec<&str> =
-                line.trim_start_matches(['#', ' ', '\t']).split_whitespace().collect();
-            let has = |name: &str| columns.contains(&name);
-            if columns.first() == Some(&"size") && has("count") && has("time") {
-                return Some(Self { columns, start });
-            }
-        }
-        None
-    }
+/// The measurements of an output, two for each row; `None` where it has no table.
+pub(super) fn measurements(text: &Text<'_>) -> Option<Result<Vec<Measurement>, Vec<Diag>>> {
+    let runs = Run::all(text.content);
+    (!runs.is_empty()).then(|| read(&runs, text))
+}
 
-    /// The measurements, two for each row.
-    pub(super) fn read(&self, text: &Text<'_>) -> Result<Vec<Measurement>, Vec<Diag>> {
-        let kind = collective(text)?;
-        let devices = devices(text)?;
-        let (mut measurements, mut diags) = (Vec::new(), Vec::new());
-        for (span, fields) in self.rows(text) {
-            match self.row(text, &fields, (kind, devices), span) {
+fn read(runs: &[Run<'_>], text: &Text<'_>) -> Result<Vec<Measurement>, Vec<Diag>> {
+    let mut before = None;
+    let (mut measurements, mut diags) = (Vec::new(), Vec::new());
+    for run in runs {
+        let kind = run.collective(text, before.map(|(kind, _)| kind))?;
+        let devices = run.devices(text, before.map(|(_, devices)| devices))?;
+        before = Some((kind, devices));
+        for (span, fields) in run.rows(text) {
+            match run.row(text, &fields, (kind, devices), span) {
                 Ok(row) => measurements.extend(row),
                 Err(diag) => diags.push(diag),
             }
         }
-        if diags.is_empty() { Ok(measurements) } else { Err(diags) }
+    }
+    if diags.is_empty() { Ok(measurements) } else { Err(diags) }
+}
+
+impl<'t> Run<'t> {
+    fn all(text: &'t str) -> Vec<Self> {
+        let mut runs: Vec<Self> = Vec::new();
+        let (mut at, mut begin) = (0, 0);
+        for line in text.split_inclusive('\n') {
+            let head = Span::new(at, at + line.trim_end().len());
+            at += line.len();
+            let columns: Vec<&str> =
+                line.trim_start_matches(['#', ' ', '\t']).split_whitespace().collect();
+            let has = |name: &str| columns.contains(&name);
+            if columns.first() == Some(&"size") && has("count") && has("time") {
+                if let Some(last) = runs.last_mut() {
+                    last.end = head.start;
+                }
+                runs.push(Self { columns, head, begin, end: text.len() });
+            }
+            if !runs.is_empty() && size_of_row(line).is_some() {
+                begin = at;
+            }
+        }
+        runs
     }
 
     /// The rows below the head with their fields: those that begin with a size.
     fn rows<'s>(&self, text: &'s Text<'_>) -> impl Iterator<Item = (Span, Vec<&'s str>)> {
-        let mut at = self.start;
-        text.content[self.start..].split_inclusive('\n').filter_map(move |line| {
+        let mut at = self.head.start;
+        text.content[at..self.end].split_inclusive('\n').filter_map(move |line| {
             let span = Span::new(at, at + line.trim_end().len());
             at += line.len();
-            let fields: Vec<&str> = line.split_whitespace().collect();
-            fields.first()?.parse::<u64>().ok()?;
-            Some((span, fields))
+            size_of_row(line)?;
+            Some((span, line.split_whitespace().collect()))
         })
     }
 
@@ -93,45 +119,90 @@ impl<'t> Table<'t> {
         }
         Ok(measurements)
     }
-}
 
-/// The collective: the first program of nccl-tests that the text names, else that of the file.
-fn collective(text: &Text<'_>) -> Result<CollectiveName, Vec<Diag>> {
-    let first_in = |text: &str, suffix: &str| {
-        let found = |(name, kind): &(&str, CollectiveName)| {
-            Some((text.find(&format!("{name}{suffix}"))?, *kind))
-        };
-        PROGRAMS.iter().filter_map(found).min_by_key(|(at, _)| *at).map(|(_, kind)| kind)
-    };
-    first_in(text.content, "_perf").or_else(|| first_in(text.name, "")).ok_or_else(|| {
-        vec![wrong(
-            "which collective this is, is not stated".to_owned(),
-            text.line(0),
-            "add a line `# all_reduce_perf` (or all_gather_perf, reduce_scatter_perf, \
-                alltoall_perf), or name the file so",
-        )]
-    })
-}
-
-/// How many ranks there are, and on how many hosts: `#  Rank  0 Group  0 Pid 7 on node1 device 0`.
-fn devices(text: &Text<'_>) -> Result<(u64, u64), Vec<Diag>> {
-    let ranks = text.content.lines().filter(|line| {
-        line.trim_start_matches(['#', ' ', '\t']).starts_with("Rank ") && line.contains(" on ")
-    });
-    let mut hosts: Vec<&str> = ranks
-        .filter_map(|line| {
-            line.split_once(" on ").and_then(|(_, host)| host.split_whitespace().next())
+    /// The collective: the last program of nccl-tests that the text names above the table, else
+    /// that of the run before, else that of the file.
+    fn collective(
+        &self,
+        text: &Text<'_>,
+        before: Option<CollectiveName>,
+    ) -> Result<CollectiveName, Vec<Diag>> {
+        let wrong = |message: String, help: &str| vec![wrong(message, self.head, help)];
+        match programs(&text.content[self.begin..self.head.start]).last() {
+            Some(Program::Measures(kind)) => return Ok(kind),
+            Some(Program::Other(name)) => {
+                let message = format!("`{name}_perf` measures no collective of a plan");
+                return Err(wrong(message, "remove this table"));
+            }
+            None => {}
+        }
+        let of_file =
+            PROGRAMS.iter().filter_map(|(name, kind)| Some((text.name.find(name)?, kind)));
+        let of_file = of_file.min_by_key(|(at, _)| *at).map(|(_, kind)| *kind);
+        before.or(of_file).ok_or_else(|| {
+            wrong(
+                "which collective this is, is not stated".to_owned(),
+                "add a line `# all_reduce_perf` (or all_gather_perf, reduce_scatter_perf, \
+                    alltoall_perf) above it, or name the file so",
+            )
         })
-        .collect();
-    let count = hosts.len() as u64;
-    hosts.sort_unstable();
-    hosts.dedup();
-    if count == 0 {
-        return Err(vec![wrong(
-            "the ranks are not listed".to_owned(),
-            text.line(0),
-            "give the whole output, from `# Using devices` on",
-        )]);
     }
-    Ok((count, hosts.len() as u64))
+
+    /// How many ranks there are, and on how many hosts: `#  Rank  0 Group  0 Pid 7 on node1 device
+    /// 0`. Of several groups, each of which runs the collective alone, those of the first.
+    fn devices(
+        &self,
+        text: &Text<'_>,
+        before: Option<(u64, u64)>,
+    ) -> Result<(u64, u64), Vec<Diag>> {
+        let lines = text.content[self.begin..self.head.start].lines();
+        let ranks: Vec<(&str, &str)> = lines.filter_map(rank).collect();
+        let group = ranks.first().map(|(group, _)| *group);
+        let of_group = ranks.iter().filter(|(of, _)| Some(*of) == group);
+        let mut hosts: Vec<&str> = of_group.map(|(_, host)| *host).collect();
+        let count = hosts.len() as u64;
+        hosts.sort_unstable();
+        hosts.dedup();
+        let own = (count > 0).then_some((count, hosts.len() as u64));
+        own.or(before).ok_or_else(|| {
+            vec![wrong(
+                "the ranks are not listed".to_owned(),
+                self.head,
+                "give the whole output, from `# Using devices` on",
+            )]
+        })
+    }
+}
+
+/// The bytes that a row of a table begins with.
+fn size_of_row(line: &str) -> Option<u64> {
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// A program of nccl-tests that a text names.
+enum Program<'t> {
+    Measures(CollectiveName),
+    Other(&'t str),
+}
+
+/// The programs that a text names, but for `# Collective test concluded: all_reduce_perf`.
+fn programs(text: &str) -> impl Iterator<Item = Program<'_>> {
+    let lines = text.lines().filter(|line| !line.contains("concluded"));
+    lines.flat_map(|line| line.match_indices("_perf").map(move |(at, _)| &line[..at])).filter_map(
+        |until| {
+            let is_part = |of: char| of.is_ascii_lowercase() || of == '_';
+            let word = &until[until.trim_end_matches(is_part).len()..];
+            let known = PROGRAMS.iter().find(|(name, _)| word.ends_with(name));
+            let known = known.map(|(_, kind)| Program::Measures(*kind));
+            known.or_else(|| OTHERS.contains(&word).then_some(Program::Other(word)))
+        },
+    )
+}
+
+/// The group and the host of a line that lists a rank.
+fn rank(line: &str) -> Option<(&str, &str)> {
+    let listed = line.trim_start_matches(['#', ' ', '\t']).strip_prefix("Rank ")?;
+    let (rank, host) = listed.split_once(" on ")?;
+    let group = rank.split_once("Group").and_then(|(_, of)| of.split_whitespace().next());
+    Some((group.unwrap_or_default(), host.split_whitespace().next()?))
 }

@@ -29,9 +29,8 @@ impl<'t> Text<'t> {
     pub(super) fn rows(&self, chip: &str) -> Result<Rows, Vec<Diag>> {
         let rows = if let Some(start) = csv_rows::head(self.content) {
             csv_rows::read(self, start, chip)?
-        } else if let Some(table) = nccl::Table::find(self.content) {
-            let measurements = table.read(self)?;
-            Rows { measurements, of_other_chips: 0 }
+        } else if let Some(measurements) = nccl::measurements(self) {
+            Rows { measurements: measurements?, of_other_chips: 0 }
         } else {
             return Err(vec![wrong(
                 "there are no measurements here".to_owned(),

@@ -46,6 +46,24 @@ pub fn named(name: &str, source: &str) -> Vec<PathBuf> {
     paths(&file).map(|path| beside(name, &path.node)).collect()
 }
 
+/// The program with other paths of its hardware files: `path_of` gives that of a path as written.
+///
+/// ```
+/// let source = "hardware my-chip from \"chips.toml\"  # ours\n";
+/// let moved = shardwise::hardware::named_file::with_paths(source, |path| format!("../{path}"));
+/// assert_eq!(moved, "hardware my-chip from \"../chips.toml\"  # ours\n");
+/// ```
+pub fn with_paths(source: &str, path_of: impl Fn(&str) -> String) -> String {
+    let mut text = source.to_owned();
+    let (file, _) = shardwise_grammar::parse(source);
+    let named: Vec<&Name> = paths(&file).collect();
+    for path in named.into_iter().rev() {
+        let quoted = format!("\"{}\"", path_of(&path.node));
+        text.replace_range(path.span.start..path.span.end, &quoted);
+    }
+    text
+}
+
 /// The chips of the hardware file that a program names, unless `options` name other hardware.
 pub(crate) fn hardware_file(
     file: &ast::File,

@@ -8,6 +8,7 @@
 use serde::Serialize;
 
 use super::{Refused, Report, Request, Strategy, Tuned, plot, table, tune};
+use crate::display::units::counted;
 use crate::display::{Format, csv};
 use crate::options::Options;
 
@@ -149,14 +150,16 @@ fn remarks(curve: &Curve) -> String {
     let falls = |point: &&Point| point.efficiency.is_some_and(|share| share < WORTHWHILE);
     let worthwhile = percent(WORTHWHILE);
     let falls_off = match curve.points.iter().find(falls) {
-        Some(point) => format!("falls below {worthwhile} at {} chips", point.chips),
+        Some(point) => {
+            format!("falls below {worthwhile} at {}", counted(point.chips, "chip"))
+        }
         None => format!("stays above {worthwhile}"),
     };
     let mut out =
         format!("efficiency {falls_off} (chip-time of a step, {} time)\n", curve.objective);
     for point in &curve.points {
         if let Some(refused) = &point.refused {
-            out += &format!("{} chips: {refused}\n", point.chips);
+            out += &format!("{}: {refused}\n", counted(point.chips, "chip"));
         }
     }
     out

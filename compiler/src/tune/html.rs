@@ -25,7 +25,12 @@ pub(super) fn html(tuned: &Tuned) -> Result<String, String> {
     let most = |of: fn(&Strategy) -> f64| tuned.strategies.iter().map(of).fold(0.0, f64::max);
     let (longest, largest) = (most(|of| of.objective_s), most(|of| of.peak_bytes));
     let rows = tuned.strategies.iter().enumerate();
-    let title = format!("{} on {} chips of {}", tuned.program, tuned.chips, tuned.hardware);
+    let title = format!(
+        "{} on {} of {}",
+        tuned.program,
+        units::counted(tuned.chips, "chip"),
+        tuned.hardware
+    );
     let strategies = Table {
         id: "strategies",
         title: title.clone(),

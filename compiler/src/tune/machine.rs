@@ -268,7 +268,9 @@ fn slice(hardware: &Hardware, chips: u64) -> Option<Factors> {
 }
 
 fn no_slice(hardware: &Hardware, chips: u64) -> String {
-    let near = (1..chips).rev().find(|&fewer| slice(hardware, fewer).is_some());
+    // A slice is a part of a pod.
+    let most = hardware.pod.iter().fold(1, |most: u64, edge| most.saturating_mul(*edge));
+    let near = (1..=most.min(chips - 1)).rev().find(|&fewer| slice(hardware, fewer).is_some());
     let near = near.map_or_else(String::new, |near| format!("; write --chips {near}"));
     format!("`{}` has no slice of {chips} chips{near}", hardware.name)
 }
@@ -318,5 +320,9 @@ mod tests {
         assert!(shapes("tpu-v5p", 64, 2, &[]).contains(&"X=16 over 4x4, Y=4".to_owned()));
         let hardware = Hardware::preset("tpu-v5e").expect("a preset");
         assert!(Machine::new(&hardware, 257).is_err());
+        // At once, though it is far from the next slice.
+        let hardware = Hardware::preset("tpu-v5p").expect("a preset");
+        let refused = Machine::new(&hardware, 1 << 20).expect_err("more than a pod");
+        assert!(refused.ends_with("write --chips 8960"), "{refused}");
     }
 }

@@ -32,7 +32,12 @@ pub(super) fn of_strategies(tuned: &Tuned) -> Result<String, String> {
     let place = |seconds: f64, bytes: f64| (bytes / GIGABYTE, seconds);
     let words = |of: &Strategy| ((place(of.objective_s, of.peak_bytes)), of.in_words());
     let plot = Plot {
-        title: format!("{} on {} chips of {}", tuned.program, tuned.chips, tuned.hardware),
+        title: format!(
+            "{} on {} of {}",
+            tuned.program,
+            units::counted(tuned.chips, "chip"),
+            tuned.hardware
+        ),
         x_text: "GB of a device at the peak (log)",
         points: tuned.time_and_memory.iter().map(|&(s, bytes)| place(s, bytes)).collect(),
         line: tuned.pareto.iter().map(words).collect(),

@@ -92,11 +92,19 @@ pub fn serve(
     options: &Options,
     report: Report<'_>,
 ) -> Result<Served, Refused> {
-    let of = |phase: &(String, String), batches: &[u64], limit: Option<f64>| {
-        points(phase, batches, &Request { latency_s: limit, ..request.clone() }, options, report)
+    let of = |phase: &(String, String), batches: &[u64], limit: Option<f64>, raise: &str| {
+        let request = Request { latency_s: limit, ..request.clone() };
+        points(phase, batches, &request, options, report).map_err(|refused| match refused {
+            Refused::TooSlow(text, _) => {
+                Refused::Options(format!("`{}`: {text}; {raise}, or use more --chips", phase.0))
+            }
+            other => other,
+        })
     };
-    let prefill = of(&serve.prefill, &serve.prompts, serve.first_s)?;
-    let decode = of(&serve.decode, &serve.sequences, serve.next_s)?;
+    let raise = "raise --ttft, allow fewer --prompts";
+    let prefill = of(&serve.prefill, &serve.prompts, serve.first_s, raise)?;
+    let raise = "raise --tpot, allow a smaller --batch";
+    let decode = of(&serve.decode, &serve.sequences, serve.next_s, raise)?;
     let capacity_bytes = capacity_bytes(serve, request, options)?;
     let phases = Phases { chips: request.chips, capacity_bytes, serve, prefill, decode };
     let (all, bound_per_s) = (phases.deployments(), phases.bound());
@@ -127,8 +135,8 @@ fn capacity_bytes(serve: &Serve, request: &Request, options: &Options) -> Result
     Ok(least)
 }
 
-/// A phase on replicas of each size with each batch, but those that are refused; the error is that
-/// of the last if all are.
+/// A phase on replicas of each size with each batch, but those that are refused. If all are, the
+/// error is that of the fastest, or of the last where none is only too slow.
 fn points(
     (name, text): &(String, String),
     batches: &[u64],
@@ -136,7 +144,11 @@ fn points(
     options: &Options,
     report: Report<'_>,
 ) -> Result<Vec<Point>, Refused> {
-    let (mut found, mut refusal) = (Vec::new(), None);
+    let (mut found, mut refusal) = (Vec::new(), None::<Refused>);
+    let fastest_s = |refused: &Refused| match refused {
+        Refused::TooSlow(_, fastest_s) => *fastest_s,
+        Refused::Program(_) | Refused::Options(_) => f64::INFINITY,
+    };
     for chips in doubled(1, request.chips) {
         for (batch, dtypes) in pairs(batches, &request.dtypes) {
             let (batches, dtypes) = (vec![batch], vec![dtypes]);
@@ -147,7 +159,12 @@ fn points(
                     strategy.lower_bound_s = tuned.lower_bound_s;
                     found.push(Point { chips, batch, strategy });
                 }
-                Err(refused) => refusal = Some(refused),
+                Err(refused) => {
+                    let before_s = refusal.as_ref().map_or(f64::INFINITY, fastest_s);
+                    if fastest_s(&refused) <= before_s {
+                        refusal = Some(refused);
+                    }
+                }
             }
         }
     }

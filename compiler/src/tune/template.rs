@@ -14,6 +14,7 @@ use shardwise_grammar::print;
 use shardwise_grammar::span::{Name, Span, Spanned};
 use shardwise_ir::Diag;
 use shardwise_ir::blocks::Repeat;
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::hardware::Hardware;
 use shardwise_ir::program::Program;
 use shardwise_passes::weights_of_products;
@@ -27,7 +28,8 @@ use super::machine::Shape;
 use super::stage_layers::fewer_first;
 use super::{Refused, Request};
 use crate::diagnostics::Findings;
-use crate::driver::{Checked, check};
+use crate::display::units::counted;
+use crate::driver::check;
 use crate::options::Options;
 
 /// A program to be written with other meshes.
@@ -89,15 +91,7 @@ impl<'s> Template<'s> {
 
     /// The hardware of all candidates.
     pub(super) fn hardware(&self) -> Result<Hardware, Refused> {
-        let checked = self.on_one_device();
-        match checked.program {
-            Some(program) => Ok(program.hardware.clone()),
-            // Of the program as it is written, where it has the same errors.
-            None => Err(Refused::Program(match check(self.name, self.source, self.options) {
-                own if own.findings.has_errors() && self.declares_mesh() => own.findings,
-                _ => checked.findings,
-            })),
-        }
+        self.program().map(|program| program.hardware.clone()).map_err(Refused::Program)
     }
 
     /// Bytes of a device, where there is a limit.
@@ -106,22 +100,27 @@ impl<'s> Template<'s> {
         Ok(self.options.memory.or(own).filter(|bytes| bytes.is_finite()))
     }
 
-    /// The program on one device.
-    fn on_one_device(&self) -> Checked {
+    /// The program on one device, or as it is written where one device cannot run it, such as a
+    /// pipeline from both ends. Errors are those of the text that the user has.
+    fn program(&self) -> Result<Analyzed, Findings> {
         let alone = Candidate::alone(&self.named_axes, Recompute::AsWritten);
-        check(self.name, &self.text(&alone), self.options)
+        if let Some(program) = check(self.name, &self.text(&alone), self.options).program {
+            return Ok(program);
+        }
+        let written = check(self.name, self.source, self.options);
+        written.program.ok_or(written.findings)
     }
 
     /// The layers that stages divide.
     fn counted_layers(&self) -> Option<u64> {
-        let program = self.on_one_device().program?;
+        let program = self.program().ok()?;
         let is_layers = |block: &&Repeat| block.has_layers() && block.within.is_none();
         program.repeats.iter().find(is_layers).map(|block| block.count)
     }
 
     /// The parameters of layers that products multiply.
     fn multiplied_weights(&self) -> Vec<String> {
-        let Some(program) = self.on_one_device().program else { return Vec::new() };
+        let Ok(program) = self.program() else { return Vec::new() };
         let weights = weights_of_products(&program).into_iter();
         weights.map(|weight| program.values[weight].name.clone()).collect()
     }
@@ -144,10 +143,6 @@ impl<'s> Template<'s> {
     /// A finding about the program.
     pub(super) fn findings(&self, diag: Diag) -> Findings {
         Findings::new(vec![diag], self.name, self.source)
-    }
-
-    fn declares_mesh(&self) -> bool {
-        self.statements().any(|statement| matches!(statement, Statement::Mesh(_)))
     }
 
     fn statements(&self) -> impl Iterator<Item = &Statement> {
@@ -185,10 +180,11 @@ impl<'s> Template<'s> {
         let stages = request.stages.iter().map(u64::to_string).collect::<Vec<_>>().join("|");
         if self.can_be_staged() {
             format!(
-                "no mesh of {} chips has {stages} stages and at most {} axes; write other \
+                "no mesh of {} has {stages} stages and at most {} axes; write other \
                     --stages, \
                     or more --axes",
-                request.chips, request.axes
+                counted(request.chips, "chip"),
+                request.axes
             )
         } else {
             format!(
@@ -236,7 +232,7 @@ impl<'s> Template<'s> {
         })
     }
 
-    fn has_pipeline(&self) -> bool {
+    pub(super) fn has_pipeline(&self) -> bool {
         !self.free && self.statements().any(|of| matches!(of, Statement::Pipeline(_)))
     }
 

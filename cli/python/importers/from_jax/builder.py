@@ -27,11 +27,17 @@ NEAREST = {
 
 def is_generated(node: Node) -> bool:
     """Whether it is made from indices and numbers alone, so that it has any names for nothing."""
-    if node.kind in ("number", "fill"):
-        return True
-    if node.kind == "along":
-        return node.name == "iota"
-    return node.kind in ("call", "infix") and all(map(is_generated, node.arguments))
+    left, seen = [node], set()
+    while left:
+        node = left.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.kind in ("call", "infix"):
+            left.extend(node.arguments)
+        elif node.kind not in ("number", "fill") and (node.kind, node.name) != ("along", "iota"):
+            return False
+    return True
 
 
 class Builder:

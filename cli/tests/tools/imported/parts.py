@@ -307,6 +307,12 @@ def gradient_of_scan(w, x):
     return jax.grad(loss)(w)
 
 
+def long_chain(x):
+    for _ in range(400):
+        x = jnp.sin(x) + 0.5
+    return x
+
+
 CASES = {
     "square_matrix": (draw(6, 6),),
     "outer": (draw(3, 5),),
@@ -356,4 +362,5 @@ CASES = {
     "backwards": (draw(5, 4, 4), draw(6, 3, 4, seed=1)),
     "gradient_of_scan": (draw(4, 4), draw(6, 3, 4, seed=1)),
     "mapped_over": (draw(3, 4), draw(4, 5)),
+    "long_chain": (draw(3, 4),),
 }

@@ -19,7 +19,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "auto_map",
     "bos_token_id",
     "cache_implementation",
-    "dtype",
     "eos_token_id",
     "ep_size",
     "head_dim",
@@ -41,7 +40,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "rope_parameters",
     "rope_scaling",
     "rope_theta",
-    "torch_dtype",
     "transformers_version",
     "use_cache",
 ];

@@ -40,7 +40,7 @@ fn language_model(
     };
     let model_type = fields.get("model_type").and_then(Value::as_str).unwrap_or("this model");
     warnings.push(format!("only the language model of `{model_type}` is imported"));
-    for shared in ["tie_word_embeddings", "quantization_config"] {
+    for shared in ["tie_word_embeddings", "quantization_config", "torch_dtype", "dtype"] {
         if let Some(value) = fields.remove(shared) {
             inner.entry(shared).or_insert(value);
         }
@@ -257,6 +257,9 @@ fn dense_layers(config: &mut Config, count: u64) -> Result<Vec<bool>> {
     Ok((0..count).map(is_dense).collect())
 }
 
+/// Element types as large as those of programs; `auto` is that of the checkpoint.
+const SIXTEEN_BITS: [&str; 3] = ["bfloat16", "float16", "auto"];
+
 /// What the program does not have of the model.
 fn left_out(
     config: &mut Config,
@@ -270,6 +273,11 @@ fn left_out(
     }
     if config.has("quantization_config") {
         warnings.push("`quantization_config`: weights are bf16 in the program".to_owned());
+    }
+    let dtype = config.text(&["torch_dtype", "dtype"])?;
+    let dtype = dtype.as_deref().map(|name| name.strip_prefix("torch.").unwrap_or(name));
+    if let Some(wide) = dtype.filter(|name| !SIXTEEN_BITS.contains(name)) {
+        warnings.push(format!("elements are `{wide}` in the model, and bf16 in the program"));
     }
     let ahead = config.count("num_nextn_predict_layers")?;
     if ahead > 0 {

@@ -169,7 +169,11 @@ impl Reader {
     fn globs(&mut self, patterns: &[Spanned<String>]) -> GlobSet {
         let mut set = GlobSetBuilder::new();
         for pattern in patterns {
-            match Glob::new(pattern.get_ref()) {
+            // `./vendor/` is the folder `vendor`: paths that are matched have neither part.
+            let path = pattern.get_ref();
+            let path = path.strip_prefix("./").unwrap_or(path);
+            let path = path.strip_suffix('/').unwrap_or(path);
+            match Glob::new(path) {
                 Ok(glob) => drop(set.add(glob)),
                 Err(error) => self.wrong(
                     format!("`{}` is no pattern for paths: {}", pattern.get_ref(), error.kind()),

@@ -84,7 +84,7 @@ impl Search<'_, '_> {
                     with a longer --timeout or without one"
             ));
         }
-        let chips = self.request.chips;
+        let chips = units::counted(self.request.chips, "chip");
         let error = |code, message: String, help: &str| {
             let diag = Diag::error(code, message, self.template.start(), "this program");
             Refused::Program(self.template.findings(diag.help(help)))
@@ -95,14 +95,14 @@ impl Search<'_, '_> {
         match (&self.over_memory, self.illegal.iter().max_by_key(|(_, count)| **count)) {
             (Some((_, reason)), _) => error(
                 codes::budget::NO_ROOM,
-                format!("no strategy on {chips} chips fits: in the smallest, {reason}"),
+                format!("no strategy on {chips} fits: in the smallest, {reason}"),
                 "use more --chips, allow more --microbatches or --axes, or raise --memory to what \
                     a chip has",
             ),
             (None, Some((reason, count))) => error(
                 codes::sharding::NO_LAYOUT,
                 format!(
-                    "none of {} candidates on {chips} chips is legal: {reason} (in {count} of \
+                    "none of {} candidates on {chips} is legal: {reason} (in {count} of \
                         them)",
                     self.space.candidates
                 ),
@@ -125,12 +125,13 @@ impl Search<'_, '_> {
             0 => String::new(),
             count => format!("; {count} of {} do not fit", self.space.candidates),
         };
-        Refused::Options(format!(
-            "no strategy on {} chips takes at most {}: the fastest that was looked at takes {} or \
-                more{over_memory}; raise --latency, use more --chips, or allow a smaller --batch",
-            self.request.chips,
+        let text = format!(
+            "no strategy on {} takes at most {}: the fastest that was looked at takes {} or \
+                more{over_memory}",
+            units::counted(self.request.chips, "chip"),
             units::seconds(longest_s),
             units::seconds(self.fastest_s),
-        ))
+        );
+        Refused::TooSlow(text, self.fastest_s)
     }
 }

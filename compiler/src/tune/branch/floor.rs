@@ -96,6 +96,8 @@ impl Search<'_, '_> {
         let planned: Vec<_> = groups.par_iter().map(planned).collect();
         let floor = |planned: Result<Planned, Refusal>| match planned {
             Ok(planned) => Ok(self.floor_of(&planned)),
+            // One device may be too few for its schedule, or for its list of layers.
+            Err(Refusal::Illegal(_)) if self.template.has_pipeline() => Ok(Floor::default()),
             Err(Refusal::OverMemory(reason) | Refusal::Illegal(reason)) => Err(reason),
             Err(Refusal::NotBelow(_)) => Ok(Floor::default()),
         };

@@ -43,6 +43,8 @@ pub struct Deployment {
     pub requests_per_s: f64,
     /// Tokens a second and chip, of all chips.
     pub tokens_per_s_and_chip: f64,
+    /// The price of a million tokens, where a chip-hour has one: of all chips, also those at rest.
+    pub price_of_million: Option<f64>,
     /// Seconds to the first token.
     pub first_s: f64,
     /// Seconds between two tokens.
@@ -133,6 +135,10 @@ impl Phases<'_> {
             strategy: of.strategy.clone(),
         };
         let chips = |(replicas, of): (u64, &Point)| replicas * of.chips;
+        let tokens_per_s_and_chip = requests_per_s * self.serve.tokens as f64 / self.chips as f64;
+        // That of a step of one phase, by the tokens that a chip-hour has there and here.
+        let of_step = &decode.1.strategy;
+        let price_of_million = of_step.price_of_million.zip(of_step.tokens_per_s_and_chip);
         Deployment {
             kind,
             prefill: pool(prefill),
@@ -142,7 +148,9 @@ impl Phases<'_> {
                 Kind::Together => chips(decode),
             },
             requests_per_s,
-            tokens_per_s_and_chip: requests_per_s * self.serve.tokens as f64 / self.chips as f64,
+            tokens_per_s_and_chip,
+            price_of_million: price_of_million
+                .map(|(of_million, per_s)| of_million * per_s / tokens_per_s_and_chip),
             first_s,
             next_s,
             peak_bytes: peak_bytes(kind, &prefill.1.strategy, &decode.1.strategy),

@@ -3,6 +3,7 @@
 use super::{Deployment, Kind, Pool, Served};
 use crate::display::units;
 use crate::display::units::counted;
+use crate::metrics;
 use crate::tune::table;
 
 /// The heads of the columns.
@@ -13,11 +14,21 @@ const HEADS: [&str; 8] =
 const TEXTS: [&str; 3] = ["phases", "prefill", "decode"];
 
 pub(super) fn text(served: &Served) -> String {
-    table::lines(&HEADS, &rows(served), &TEXTS) + "\n" + &remarks(served)
+    table::lines(&heads(served), &rows(served), &TEXTS) + "\n" + &remarks(served)
 }
 
 pub(super) fn markdown(served: &Served) -> String {
-    table::markdown_lines(&HEADS, &rows(served), &TEXTS) + "\n" + &remarks(served)
+    table::markdown_lines(&heads(served), &rows(served), &TEXTS) + "\n" + &remarks(served)
+}
+
+/// The heads of the columns, with one for prices where a chip-hour has one.
+fn heads(served: &Served) -> Vec<&'static str> {
+    let price = is_priced(served).then_some(metrics::PRICE_HEAD);
+    HEADS.into_iter().chain(price).collect()
+}
+
+fn is_priced(served: &Served) -> bool {
+    served.deployments.iter().any(|of| of.price_of_million.is_some())
 }
 
 fn rows(served: &Served) -> Vec<Vec<String>> {
@@ -29,7 +40,7 @@ fn row(rank: usize, of: &Deployment) -> Vec<String> {
         Kind::Apart => "apart",
         Kind::Together => "together",
     };
-    vec![
+    let mut cells = vec![
         rank.to_string(),
         kind.to_owned(),
         pool(&of.prefill),
@@ -38,7 +49,9 @@ fn row(rank: usize, of: &Deployment) -> Vec<String> {
         units::count(of.tokens_per_s_and_chip),
         units::seconds(of.first_s),
         units::seconds(of.next_s),
-    ]
+    ];
+    cells.extend(of.price_of_million.map(metrics::price));
+    cells
 }
 
 /// `6 x 8: TP8 batch 64`.
@@ -57,10 +70,12 @@ fn remarks(served: &Served) -> String {
             units::count(served.bound_per_s)
         )
     };
+    let price =
+        if is_priced(served) { format!("{}\n", metrics::PRICE_LEGEND) } else { String::new() };
     format!(
-        "{bound} (requests of {} on {} chips)\n{} of {} compared\n",
+        "{bound} (requests of {} on {})\n{} of {} compared\n{price}",
         counted(served.tokens, "token"),
-        served.chips,
+        counted(served.chips, "chip"),
         counted(served.compared as u64, "deployment"),
         counted(served.tuned as u64, "replica")
     )

@@ -204,6 +204,40 @@ fn the_output_of_nccl_tests_is_read() {
 }
 
 #[test]
+fn a_log_of_several_runs_has_the_collective_and_the_ranks_of_each() {
+    let two = nccl_output();
+    let rank = "#  Rank  1 Group  0 Pid   7 on node-1 device  1 [0000:43:00] NVIDIA H100\n";
+    let four = two.replace("# Using devices\n", &format!("# Using devices\n{rank}{rank}"));
+    let halves = four.replacen("Group  0", "Group  1", 2);
+    let log = |second: &str, then: &str| {
+        format!("$ ./all_gather_perf -g 2\n{two}$ ./{second} -g 4\n{then}")
+    };
+    let kernels = |text: &str| {
+        let fitted = calibrate(&[("log", text)], &h100(), "mine").expect("measurements");
+        let rows = group(&fitted, "collectives").residuals.iter();
+        let mut all: Vec<_> = rows.map(|row| row.kernel.clone()).collect();
+        let short = |kernel: &String| kernel.replace(" of 1.02 kB", "");
+        all.retain(|kernel| kernel.contains(" of 1.02 kB"));
+        all.sort();
+        all.dedup();
+        all.iter().map(short).collect::<Vec<_>>()
+    };
+    let found = kernels(&log("all_reduce_perf", &four));
+    assert_eq!(found, ["all_gather over 2", "all_reduce over 4"]);
+    // The second run has no name of its own, the first one is named where it ends.
+    let unnamed = format!("$ all_gather_perf\n{two}# Collective test concluded: x_perf\n{four}");
+    assert_eq!(kernels(&unnamed), ["all_gather over 2", "all_gather over 4"]);
+    assert_eq!(
+        kernels(&log("all_reduce_perf", &halves)),
+        ["all_gather over 2", "all_reduce over 2"]
+    );
+    let log = log("sendrecv_perf", &four);
+    let findings = calibrate(&[("log", &log)], &h100(), "mine").expect_err("no collective");
+    let diag = &findings.reports[0].diag;
+    assert_eq!(diag.message, "`sendrecv_perf` measures no collective of a plan");
+}
+
+#[test]
 fn what_is_no_measurement_is_refused_with_what_to_type() {
     let head = "kind,dtype,m,n,k,bytes,devices,measured_us\n";
     let texts = [

@@ -222,7 +222,7 @@ fn what_names_an_axis_stays_unless_it_is_released() {
 
 fn refused(source: &str, request: &Request, options: &Options) -> String {
     match tune("program", source, request, options, &|_| ()) {
-        Err(Refused::Options(text)) => text,
+        Err(Refused::Options(text) | Refused::TooSlow(text, _)) => text,
         Err(Refused::Program(findings)) => {
             let helps = findings.reports.iter().filter_map(|report| report.diag.help.clone());
             format!("{findings} {}", helps.collect::<Vec<_>>().join(" "))
@@ -277,7 +277,9 @@ fn a_timeout_ends_a_search_with_the_best_so_far() {
                 assert!(space.left > 0 || model.ends_with("mlp.shard"), "{space:?}");
                 assert!(tuned.lower_bound_s > 0.0);
             }
-            Err(Refused::Options(text)) => assert!(text.contains("--timeout"), "{text}"),
+            Err(Refused::Options(text) | Refused::TooSlow(text, _)) => {
+                assert!(text.contains("--timeout"), "{text}");
+            }
             Err(Refused::Program(findings)) => panic!("{findings}"),
         }
     }

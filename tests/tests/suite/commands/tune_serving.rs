@@ -219,6 +219,28 @@ fn both_kinds_are_compared_and_printed() {
 
 #[test]
 fn limits_that_nothing_meets_are_an_error() {
-    let refused = served(Some(1e-9), None);
-    assert!(matches!(refused, Err(Refused::Options(text)) if text.contains("at most 1 ns")));
+    let limits =
+        [(Some(1e-9), None, "`prefill`", "--ttft"), (None, Some(1e-9), "`decode`", "--tpot")];
+    for (first_s, next_s, phase, option) in limits {
+        let Err(Refused::Options(text)) = served(first_s, next_s) else {
+            panic!("nothing is so fast")
+        };
+        assert!(text.starts_with(phase) && text.contains("at most 1 ns"), "{text}");
+        assert!(text.contains(option) && !text.contains("--latency"), "{text}");
+    }
+}
+
+#[test]
+fn tokens_of_a_deployment_have_the_price_of_all_chips() {
+    let priced = Options { price: Some(2.0), ..Options::default() };
+    let served = served_within(DECODE, [None, None], &priced).unwrap_or_else(|no| panic!("{no}"));
+    for of in &served.deployments {
+        let expected = 2.0 / 3600.0 / of.tokens_per_s_and_chip * 1e6;
+        let found = of.price_of_million.expect("a price");
+        assert!((found - expected).abs() <= 1e-9 * expected, "{found} {expected}");
+    }
+    for format in SERVING_FORMATS.iter().filter(|format| format.name != "json") {
+        let text = (format.write)(&served).expect("it is written");
+        assert!(text.contains("per Mtok") && text.contains("the price of a million"), "{text}");
+    }
 }

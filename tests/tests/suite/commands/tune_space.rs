@@ -4,6 +4,7 @@
 use shardwise::tune::{FORMATS, Recompute, Refused, Request, Tuned, curve, tune};
 use shardwise::{Options, Schedule, plan};
 use shardwise_ir::hardware::Hardware;
+use shardwise_tests::read;
 
 /// Layers with products that a checkpoint may keep.
 const LAYERS: &str = "hardware h100\ndim B=512, D=1024, F=4096\ninput x[B, D], dy[B, D]\n\
@@ -93,11 +94,12 @@ fn no_step_takes_longer_than_it_may() {
     assert_eq!(found.strategies[0].batch, Some(64));
     assert!(found.space.over_latency > 0);
     let nothing = Request { latency_s: Some(1e-9), ..request };
-    let Err(Refused::Options(text)) =
+    let Err(refused @ Refused::TooSlow(..)) =
         tune("program", FORWARD, &nothing, &Options::default(), &|_| ())
     else {
         panic!("nothing is so fast")
     };
+    let text = refused.to_string();
     assert!(text.contains("at most 1 ns") && text.contains("raise --latency"), "{text}");
 }
 
@@ -225,4 +227,36 @@ fn a_program_without_a_batch_has_none_to_vary() {
     let source = source.replace("y[D] = w *F v", "z[D] = sum_F(w)");
     let refused = tune("program", &source, &wide(), &Options::default(), &|_| ());
     assert!(matches!(refused, Err(Refused::Options(text)) if text.contains("--batch")));
+}
+
+#[test]
+fn a_pipeline_that_one_device_cannot_run_is_tuned_on_several() {
+    let program = read("tests/programs/pipelines/dualpipe.shard");
+    let listed = program.replace("schedule=dualpipe", "layers=[3, 4, 4, 5]");
+    for source in [&program, &listed] {
+        let request = Request { recompute: vec![Recompute::Nothing], ..Request::of_chips(4) };
+        let every = Request { exhaustive: true, ..request.clone() };
+        let found = tuned(source, &request, &Options::default());
+        let winner = &tuned(source, &every, &Options::default()).strategies[0];
+        assert_eq!(found.strategies[0], *winner);
+        assert!(found.space.illegal > 0 && winner.degree("PP") > 1, "{winner:?}");
+    }
+}
+
+#[test]
+fn errors_are_at_places_of_the_text_that_was_given() {
+    let at = |source: &str| match tune("p", source, &wide(), &Options::default(), &|_| ()) {
+        Err(Refused::Program(findings)) => {
+            let report = &findings.reports[0];
+            let labels = &report.diag.labels;
+            let place = labels.last().expect("a label").span;
+            (report.diag.code, source[place.start..place.end].to_owned())
+        }
+        other => panic!("{other:?}"),
+    };
+    // Neither has a mesh: that of a candidate is a line more.
+    assert_eq!(at(&FORWARD.replace("wout\n", "wrong\n")), ("SW101", "wrong".to_owned()));
+    assert_eq!(at(&FORWARD.replace("win[D, F]", "win[D_Q, F]")), ("SW204", "Q".to_owned()));
+    let (code, place) = at(&FORWARD.replace("hardware h100", "# none"));
+    assert_eq!((code, place.as_str()), ("SW402", ""));
 }

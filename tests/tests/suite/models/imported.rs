@@ -243,6 +243,11 @@ fn what_is_left_out_is_a_warning_and_a_comment() {
     assert!(
         warnings.contains("not known here, and without effect on the program: `mystery_scale`")
     );
+    let wide = |name: &str| {
+        let imported = with("torch_dtype", json!(name)).unwrap_or_else(|error| panic!("{error}"));
+        imported.warnings.join("\n").contains("in the model, and bf16 in the program")
+    };
+    assert_eq!(["float32", "float16", "torch.bfloat16"].map(wide), [true, false, false]);
     for warning in &imported.warnings {
         let comments: String = imported.program.replace("\n#  ", "");
         assert!(comments.contains(warning), "{warning}\n{comments}");
