@@ -9,11 +9,12 @@
 //!
 //! Where the program as written does not fit into memory, another form may: an axis in parts splits
 //! what the whole axis cannot, and another grouping makes no large value. So the form that is best
-//! without a limit is planned within it, then all others.
+//! without a limit is planned within it, then all others; none where the outputs alone, which all
+//! forms share, are too large.
 
 use shardwise_ir::codes;
 use shardwise_ir::dataflow::Analyzed;
-use shardwise_passes::{Goal, Objective};
+use shardwise_passes::{Goal, Objective, least_at_the_end};
 
 use crate::diagnostics::Findings;
 use crate::grouping;
@@ -30,7 +31,11 @@ pub(crate) fn best(
 ) -> Result<Planned, NoPlan> {
     let improved = |form: Planned| split_axes::best(grouping::best(form, &program, &plan), &plan);
     let of = |options: &Options| match plan(options, None) {
-        Err(NoPlan::Refused(refusal)) if is_for_memory(&refusal) && !options.is_due() => {
+        Err(NoPlan::Refused(refusal))
+            if is_for_memory(&refusal)
+                && !options.is_due()
+                && !program().is_some_and(|program| are_outputs_too_large(&program, options)) =>
+        {
             let without = Options { memory: Some(f64::INFINITY), ..options.clone() };
             let without = plan(&without, None).ok().filter(|_| is_open(options));
             let fits = without.and_then(|without| {
@@ -71,6 +76,10 @@ fn is_open(options: &Options) -> bool {
 
 fn is_for_memory(refusal: &Findings) -> bool {
     refusal.reports.iter().any(|report| report.diag.code == codes::budget::NO_ROOM)
+}
+
+fn are_outputs_too_large(program: &Analyzed, options: &Options) -> bool {
+    options.capacity(program).is_some_and(|capacity| least_at_the_end(program) > capacity)
 }
 
 /// An axis in parts, or a grouping.

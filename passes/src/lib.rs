@@ -49,6 +49,7 @@ pub use problem::{Problem, dominance};
 pub use propagate::textbook;
 pub use reshard::sharding_space::describe;
 pub use reshard::tables::Tables;
+pub use search::memory::blocks::least_at_the_end;
 pub use search::{Effort, Found, Goal, Objective, Optimality, Refusal, Request, Rival, search};
 pub use training::gradient::GradientFault;
 pub use training::microbatches::MicrobatchFault;

@@ -1,6 +1,6 @@
 //! Searches for the cheapest plan whose peak memory fits into a device.
 
-mod blocks;
+pub(crate) mod blocks;
 mod demand;
 pub(crate) mod feasible;
 mod fill;

@@ -92,6 +92,22 @@ fn least_beside(tables: &Tables<'_>) -> Vec<f64> {
     lives.iter().zip(&bytes).map(beside).collect()
 }
 
+/// The bytes that every plan takes at its end, whatever the form of its program: those of params,
+/// states and outputs whose sharding is written. In blocks nothing is counted.
+pub fn least_at_the_end(program: &Analyzed) -> f64 {
+    if !program.repeats.is_empty() {
+        return 0.0;
+    }
+    let bytes = |value: ValueId| {
+        let outputs = program.dataflow().outputs_of(value);
+        let written = outputs.filter_map(|output| program.outputs[output].pin.exact());
+        let bytes = written.map(|sharding| local_shape::local_bytes(program, value, &sharding));
+        bytes.fold(0.0, f64::max)
+    };
+    let outputs = program.values.indices().filter(|&value| takes_bytes(program, value));
+    outputs.map(bytes).sum::<f64>() + fixed_bytes(program)
+}
+
 /// The first and the last operation before which a value is live.
 fn life(program: &Analyzed, value: ValueId) -> Option<(usize, usize)> {
     let from = program.dataflow().definition(value).map_or(0, |op| op.index() + 1);

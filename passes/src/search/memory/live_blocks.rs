@@ -122,8 +122,6 @@ struct Reached {
 struct Open {
     /// The bound of the plans through it, in seconds.
     bound_s: Finite,
-    /// The bytes that are live.
-    bytes: Finite,
     /// The steps so far.
     steps: usize,
     /// Its number.
@@ -235,10 +233,9 @@ impl Search<'_, '_, '_> {
         }
         let (seconds, steps) = order(&by);
         let statement = live.next;
-        let bytes = Finite(self.statements.sum(&live.blocks));
         let (state, _) = self.reached.insert_full(live, by);
         let (bound_s, seconds) = (Finite(bound_s), Finite(seconds));
-        self.open[statement].push(Reverse(Open { bound_s, bytes, steps, state, seconds }));
+        self.open[statement].push(Reverse(Open { bound_s, steps, state, seconds }));
     }
 
     /// Follows all edges of a state.

@@ -105,6 +105,22 @@ fn what_the_dual_says_alone_lies_around_the_least_price() {
     }
 }
 
+/// What a value that nothing reads is sent would be lost for its producer's other readers; one
+/// whose sharding is written costs what leads there.
+#[test]
+fn values_that_nothing_reads_leave_the_bound_exact() {
+    let unread = "hardware tpu-v5p\nmesh X=8, Y=4, Z=2\ndim B=512, D=1024, F=128\n\
+        input in0[F, D], in1[D, B, F]\nv0 = in0 *D in1\nv1 = gelu(in1)\nv2 = in0 *D v1\n\
+        v3 = gelu(v2)\nv4 = in0 *F v0\nv5[F_?, B_?] = rename(v2)\nv6 = v0 *F in0\n\
+        output v5[F, B]\noutput v6[B, D]\n";
+    let written = "hardware tpu-v5p\nmesh X=2, Y=2, Z=8\ndim K=64, T=1024, E=128, K2=K\n\
+        input in1[K2, E]\ninput in4[K2, K_{Z,X}, E_Y]\nv3[E, K] = in1 *K2 in4\n";
+    for source in [unread, written] {
+        let (bound, found) = nearness(source, AMPLE).expect("it can be eliminated");
+        assert!(bound > 0.999 && found > 0.999, "{bound} and {found}");
+    }
+}
+
 /// A value with more uses than trees are taken for together.
 #[test]
 fn trees_at_their_share_of_the_price_are_bounds() {
