@@ -398,11 +398,7 @@ impl<'a, 't> Limit<'a, 't> {
     /// The bytes that every plan takes at least, as far as that is more than the capacity and a
     /// search over what is live says it, or outputs alone do; `enough` is the plan without a limit.
     pub(crate) fn least_bytes(&self, enough: &Plan) -> f64 {
-        let from_bytes = self.capacity;
-        let at_the_end = blocks::least_at_the_end(self.tables.program);
-        if at_the_end > from_bytes {
-            return at_the_end;
-        }
+        let from_bytes = self.capacity.max(blocks::least_at_the_end(self.tables.program));
         let enough_bytes = self.measures.peak_bytes(enough);
         let below_bytes = self.measures.peak_bytes(self.textbook).min(enough_bytes);
         if self.request.effort == Effort::Quick || from_bytes >= below_bytes {

@@ -109,7 +109,7 @@ fn what_the_dual_says_alone_lies_around_the_least_price() {
 /// whose sharding is written costs what leads there.
 #[test]
 fn values_that_nothing_reads_leave_the_bound_exact() {
-    let unread = "hardware tpu-v5p\nmesh X=8, Y=4, Z=2\ndim B=512, D=1024, F=128\n\
+    let unread = "hardware tpu-v5p\nmesh X=8, Y=4\ndim B=512, D=1024, F=128\n\
         input in0[F, D], in1[D, B, F]\nv0 = in0 *D in1\nv1 = gelu(in1)\nv2 = in0 *D v1\n\
         v3 = gelu(v2)\nv4 = in0 *F v0\nv5[F_?, B_?] = rename(v2)\nv6 = v0 *F in0\n\
         output v5[F, B]\noutput v6[B, D]\n";
