@@ -12,9 +12,12 @@ const TURNS: usize = 4;
 impl Search<'_, '_> {
     /// What makes a plan of a candidate worth anything: it takes less than the last of the best,
     /// and than the plan that the candidate has. In a small space every plan is, once a bound has
-    /// not excluded the candidate: it is the one that the planner makes of the candidate alone.
+    /// not excluded the candidate: it is the one that the planner makes of the candidate alone. So
+    /// is that of the best with all effort, which `plan` makes of its program: the search below a
+    /// time looks at other plans within memory.
     pub(super) fn goal(&self, &Open { candidate, bound, stage }: &Open) -> Goal {
-        if stage == Stage::Full && self.leaves.is_small {
+        let is_best = self.best.as_ref().is_some_and(|(best, _)| *best == candidate);
+        if stage == Stage::Full && (self.leaves.is_small || is_best) {
             return Goal::below(f64::INFINITY);
         }
         let own = self.found.iter().find(|(number, _)| *number == candidate);
