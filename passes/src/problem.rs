@@ -250,7 +250,8 @@ impl<'a> Problem<'a> {
         }
     }
 
-    fn term(&self, definition: &Definition) -> SteinerTerm {
+    /// The tree of a definition.
+    pub(crate) fn term(&self, definition: &Definition) -> SteinerTerm {
         let placed = |variable: usize, node: &dyn Fn(&Choice) -> State| Placement {
             variable,
             nodes: self.variables[variable].choices.iter().map(|c| node(c) as u32).collect(),

@@ -19,14 +19,19 @@
 //! can serve one index only).
 
 pub(crate) mod balanced;
+mod chain;
+mod combined;
 mod critical_path;
+mod known_plans;
 mod longer_schedule;
+mod longest_chain;
 pub(crate) mod memory;
 mod objective;
 mod outcome;
 mod parts;
 mod rival;
 pub(crate) mod serial;
+mod shares;
 mod starts;
 mod tie_break;
 

@@ -75,7 +75,7 @@ pub(crate) mod dreyfus_wagner;
 pub(crate) mod dual;
 mod edge_shares;
 pub(crate) mod eliminate;
-mod factor;
+pub(crate) mod factor;
 pub(crate) mod finite;
 mod free_terminals;
 pub(crate) mod graph;

@@ -221,7 +221,7 @@ pub(crate) fn longest(chained: &impl Chained, cycles: &Cycles, times: &mut Times
 
 /// Whether the layers of a block are on stages: it has layers of a pipeline, and no block of it
 /// inside.
-fn is_staged(program: &Program, block: RepeatId) -> bool {
+pub(crate) fn is_staged(program: &Program, block: RepeatId) -> bool {
     let has_pipeline =
         |block: RepeatId| program.repeats[program.repeats.forward_block(block)].pipeline.is_some();
     let is_around = |inner: RepeatId| {
@@ -242,7 +242,7 @@ fn entries(
 }
 
 /// The statements of a block, which follow each other.
-fn range_of(chained: &impl Chained, block: RepeatId) -> Range<usize> {
+pub(crate) fn range_of(chained: &impl Chained, block: RepeatId) -> Range<usize> {
     let repeats = &chained.program().repeats;
     let is_inside = |&statement: &usize| repeats.is_inside(chained.block(statement), block);
     let first = (0..chained.statements()).find(is_inside).unwrap_or(0);

@@ -15,22 +15,37 @@
 use rayon::prelude::*;
 
 use crate::problem::{Choice, Problem, Variable};
+use crate::reshard::sharding_space::State;
 use crate::solver::interrupt::Interrupt;
 use crate::solver::weight::Weight;
 
 /// Removes dominated layouts from every domain; where the time ends, those found until then.
 pub fn prune(problem: &mut Problem<'_>, interrupt: &Interrupt) {
+    prune_beside(problem, interrupt, &|_, _, _| Weight::ZERO);
+}
+
+/// The same where more depends on layouts than the problem says: `detour` is what that adds at most
+/// where a definition is resharded from one state to another.
+pub(crate) fn prune_beside(problem: &mut Problem<'_>, interrupt: &Interrupt, detour: &Detour<'_>) {
     let kept: Vec<Vec<Choice>> = problem
         .variables
         .par_iter()
-        .map(|variable| undominated(problem, variable, interrupt))
+        .map(|variable| undominated(problem, variable, interrupt, detour))
         .collect();
     for (variable, choices) in problem.variables.iter_mut().zip(kept) {
         variable.choices = choices;
     }
 }
 
-fn undominated(problem: &Problem<'_>, variable: &Variable, interrupt: &Interrupt) -> Vec<Choice> {
+/// What is added where a definition is resharded from one state to another.
+type Detour<'d> = dyn Fn(usize, State, State) -> Weight + Sync + 'd;
+
+fn undominated(
+    problem: &Problem<'_>,
+    variable: &Variable,
+    interrupt: &Interrupt,
+    detour: &Detour<'_>,
+) -> Vec<Choice> {
     // Cheap operations first: they dominate most, and one comparison with a survivor is enough,
     // since domination is transitive.
     let mut order: Vec<usize> = (0..variable.choices.len()).collect();
@@ -41,7 +56,9 @@ fn undominated(problem: &Problem<'_>, variable: &Variable, interrupt: &Interrupt
             return variable.choices.clone();
         }
         let choice = &variable.choices[i];
-        if !kept.iter().any(|&k| dominates(problem, variable, &variable.choices[k], choice)) {
+        let is_better =
+            |&k: &usize| dominates(problem, variable, &variable.choices[k], choice, detour);
+        if !kept.iter().any(is_better) {
             kept.push(i);
         }
     }
@@ -49,11 +66,18 @@ fn undominated(problem: &Problem<'_>, variable: &Variable, interrupt: &Interrupt
     kept.into_iter().map(|i| variable.choices[i].clone()).collect()
 }
 
-fn dominates(problem: &Problem<'_>, variable: &Variable, better: &Choice, choice: &Choice) -> bool {
+fn dominates(
+    problem: &Problem<'_>,
+    variable: &Variable,
+    better: &Choice,
+    choice: &Choice,
+    detour: &Detour<'_>,
+) -> bool {
     let mut price = better.weight;
-    let distance = |definition: usize, from, to| {
-        let definition = &problem.definitions[definition];
-        problem.table(definition.value).distance(from, to).times(definition.multiplicity)
+    let distance = |number: usize, from, to| {
+        let definition = &problem.definitions[number];
+        let own = problem.table(definition.value).distance(from, to);
+        own.times(definition.multiplicity) + detour(number, from, to)
     };
     price = price + distance(variable.result, better.result, choice.result);
     for (k, &definition) in variable.operands.iter().enumerate() {

@@ -20,6 +20,7 @@ use crate::cost::chains::{At, Chained, Computed, Cycles, Run, Times, longest};
 use crate::layouts::composite;
 use crate::problem::{Choice, Definition, Demand, Problem, Root, Variable};
 use crate::solver::dreyfus_wagner::Terminal;
+use crate::solver::graph::Graph;
 use crate::solver::model::UnaryCosts;
 use crate::solver::weight::Weight;
 
@@ -52,6 +53,26 @@ impl<'a> CriticalPath<'a> {
         path
     }
 
+    /// The problem.
+    pub(super) fn problem(&self) -> &Problem<'a> {
+        &self.problem
+    }
+
+    /// The time of each choice of a statement, for one execution.
+    pub(super) fn seconds(&self, statement: usize) -> &[Weight] {
+        &self.seconds[statement]
+    }
+
+    /// The steps between the states of a definition, in seconds.
+    pub(super) fn graph(&self, definition: usize) -> &Graph {
+        self.problem.table(self.problem.definitions[definition].value).graph()
+    }
+
+    /// The statements of the problem, with every choice.
+    pub(super) fn chained(&self) -> impl Chained + '_ {
+        Allowed { path: self, allowed: &self.all }
+    }
+
     /// The costs of all choices of the problem.
     pub(crate) fn all(&self) -> &UnaryCosts {
         &self.all
@@ -82,7 +103,7 @@ impl<'a> CriticalPath<'a> {
     }
 
     /// When each state of a definition is reached, from the states in which it is produced.
-    fn reached(&self, definition: &Definition, produced: &[At]) -> Vec<Weight> {
+    pub(super) fn reached(&self, definition: &Definition, produced: &[At]) -> Vec<Weight> {
         let graph = self.problem.table(definition.value).graph();
         let mut earliest = vec![Weight::INFINITE; graph.nodes()];
         for &(state, end) in produced {

@@ -104,6 +104,11 @@ pub(crate) fn solve_near(
     solve_below(problem, textbook, limits, None)
 }
 
+/// Whether layouts are compared with each other.
+pub(crate) fn is_pruned(tables: &Tables<'_>) -> bool {
+    tables.all.iter().all(|table| table.space.len() <= PRUNED)
+}
+
 /// What plans have to be below.
 fn wanted(request: &Request) -> Weight {
     request.goal.as_ref().map_or(Weight::INFINITE, |goal| Weight::seconds(goal.below_s))
@@ -167,7 +172,7 @@ fn solve_from(
         return Ok(unproven());
     }
     let before = problem.variables.iter().map(|variable| variable.choices.len()).sum();
-    if tables.all.iter().all(|table| table.space.len() <= PRUNED) {
+    if is_pruned(tables) {
         dominance::prune(&mut problem, &interrupt.part(FOR_DOMINANCE));
     }
     let after = problem.variables.iter().map(|variable| variable.choices.len()).sum();

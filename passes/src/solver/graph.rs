@@ -162,6 +162,11 @@ impl Graph {
         Self { out, into, distances, metric: OnceLock::new() }
     }
 
+    /// The same graph with other weights.
+    pub(crate) fn reweighted(&self, weight: impl Fn(Weight) -> Weight) -> Self {
+        Self::from_adjacency(self.out.map(&weight), self.into.map(&weight))
+    }
+
     /// The same graph with one node more after the others, a *store*: every node reaches it at
     /// weight zero, and from it every node is reached at its weight in `offers`, if that is finite.
     pub(crate) fn with_store(&self, offers: &[Weight]) -> Self {

@@ -1,6 +1,6 @@
 //! Schedules of blocks, of which a few layers are simulated, against a simulation of all layers.
 
-use shardwise::{Options, Planned, Rates};
+use shardwise::{AxisParts, Grouping, Objective, Options, Planned, Rates};
 use shardwise_ir::program::Program;
 use shardwise_ir::unroll;
 use shardwise_passes::collective::Refinement;
@@ -52,4 +52,82 @@ fn schedules_of_few_layers_are_those_of_all() {
         }
     }
     assert!(compared >= 50 && near * 5 >= compared * 4, "{near} of {compared}");
+}
+
+/// The shardings of a value of two dimensions over some axes, as subscripts of both.
+fn shardings(axes: &[&str]) -> Vec<[String; 2]> {
+    let mut found = vec![[String::new(), String::new()]];
+    for axis in axes {
+        let split = |dim: usize| {
+            let with = move |sharding: &[String; 2]| {
+                let mut sharding = sharding.clone();
+                sharding[dim] += axis;
+                sharding
+            };
+            found.iter().map(with).collect::<Vec<_>>()
+        };
+        let more = [split(0), split(1)].concat();
+        found.extend(more);
+    }
+    found
+}
+
+/// An MLP of four layers, of which two values have these subscripts.
+fn mlp(hardware: &str, mesh: &str, sizes: [u64; 3], pins: Option<[&[String; 2]; 2]>) -> String {
+    let axis = |text: &String| if text.is_empty() { String::new() } else { format!("_{text}") };
+    let written = |pin: usize, names: [&str; 2]| match pins {
+        Some(pins) => {
+            let [one, other] = pins[pin];
+            format!("[{}{}, {}{}]", names[0], axis(one), names[1], axis(other))
+        }
+        None => String::new(),
+    };
+    let [i, j, k] = sizes;
+    format!(
+        "hardware {hardware}\nmesh {mesh}\ndim I={i}, J={j}, K={k}\ninput a[I, J]\n\
+         repeat L=4 {{\n  carry a\n  param V[J_X, K], W[J, K_X], U[K, J]\n  h{} = a *J W\n  \
+         a{} = a + (gelu(h) * (a *J V)) *K U\n}}\noutput a[I_?, J_?]\n",
+        written(0, ["I", "K"]),
+        written(1, ["I", "J"]),
+    )
+}
+
+/// What bounds the shortest schedule bounds those of all plans, in which two values of a layer have
+/// every sharding in turn.
+#[test]
+fn bounds_of_layers_hold_for_every_sharding() {
+    let plan = |source: &str, objective| {
+        let options = Options {
+            objective,
+            memory: Some(f64::INFINITY),
+            grouping: Grouping::AsWritten,
+            parts: AxisParts::AsWritten,
+            ..Options::default()
+        };
+        shardwise::plan("mlp", source, &options).unwrap_or_else(|findings| panic!("{findings}"))
+    };
+    let (mut compared, mut shortest) = (0, 0);
+    for (mesh, axes) in [("X=4", &["X"][..]), ("X=4, Y=2", &["X", "Y"][..])] {
+        for (hardware, sizes) in [
+            ("tpu-v5e", [8192, 4096, 8192]),
+            ("tpu-v5e", [480, 4096, 16384]),
+            ("h100", [4096, 8192, 512]),
+            ("tpu-v5p", [16384, 1024, 4096]),
+        ] {
+            let free = plan(&mlp(hardware, mesh, sizes, None), Objective::Scheduled);
+            let (found_s, bound_s) = (free.report.schedule.makespan_s, free.lower_bound_s());
+            let pins = shardings(axes);
+            let pairs = pins.iter().flat_map(|one| pins.iter().map(move |other| [one, other]));
+            let pinned_s = pairs.map(|pair| {
+                let pinned = plan(&mlp(hardware, mesh, sizes, Some(pair)), Objective::Serial);
+                pinned.report.schedule.makespan_s
+            });
+            let pinned_s = pinned_s.fold(f64::INFINITY, f64::min);
+            assert!(bound_s <= pinned_s * (1.0 + 1e-9), "{bound_s} {pinned_s} {mesh} {hardware}");
+            assert!(bound_s >= found_s * 0.5, "{bound_s} {found_s} {mesh} {hardware}");
+            compared += 1;
+            shortest += usize::from(found_s <= pinned_s * (1.0 + 1e-9));
+        }
+    }
+    assert!(shortest * 4 >= compared * 3, "{shortest} of {compared}");
 }

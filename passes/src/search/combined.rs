@@ -1,0 +1,145 @@
+//! Bounds of schedules by resources and chains together.
+//!
+//! No schedule is shorter than its plan's busiest resource, nor than a chain. For any shares of
+//! resources and [chains](crate::search::chain) that add up to one, the sum of their times in a
+//! plan, weighted by shares, is a bound of its schedule, and the least sum of all plans is a bound
+//! of all schedules. The solver minimises it. Cutting planes find good shares, as for resources
+//! alone; the longest chain of each plan that is met on the way is one more that can have a share.
+//! Plans with a small sum balance what they compute, move and wait for, and are scheduled.
+//!
+//! The chains of a program are too many to list, and few of them are the longest of a good plan.
+
+use crate::insert_collectives::plan;
+use crate::layouts::composite::ExpandedPlan;
+use crate::problem::{Problem, dominance};
+use crate::reshard::tables::Tables;
+use crate::search::chain::{Chain, ChainWeights};
+use crate::search::critical_path::CriticalPath;
+use crate::search::known_plans::Known;
+use crate::search::longest_chain::Assigned;
+use crate::search::serial::is_pruned;
+use crate::search::shares::{self, Bound, Shares};
+use crate::solver::dreyfus_wagner::Trees;
+use crate::solver::minimize::{Limits, minimize_with};
+use crate::solver::weight::Weight;
+
+/// Shares tried at most.
+const ROUNDS: usize = 24;
+
+/// The share of a time by which a bound has to rise, to be worth other shares.
+const LITTLE: f64 = 1e-3;
+
+/// Consecutive shares that raise no bound and find no better plan, after which no others are tried.
+const MOST_IN_VAIN: usize = 4;
+
+/// Steps between shardings that are priced for all shares together, at most: some seconds.
+const MOST_REPRICED: usize = 1 << 20;
+
+/// The share of a time by which a bound has to be below it for better ones to be looked for.
+const WORTHWHILE: f64 = 0.005;
+
+/// How far a solution may be above its bound, as a share of the gap that is left.
+const NEAR: f64 = 0.05;
+
+/// The bounds of schedules by resources and chains, from the best shares of resources on; adds the
+/// plans that attain them.
+pub(super) fn bounds<'t>(
+    known: &mut Known<'t>,
+    path: &CriticalPath<'t>,
+    of_resources: &[Bound],
+    mut least_s: f64,
+) -> Vec<Bound> {
+    let equal = || Shares::of_resources(vec![1.0 / known.resources as f64; known.resources]);
+    let best = of_resources.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let first = best.map_or_else(equal, |best| best.shares.clone());
+    let mut search = Combined { path, chains: Vec::new(), met: Vec::new() };
+    let mut bounds: Vec<Bound> = Vec::new();
+    let (mut next, mut lowest_s, mut in_vain) = (first, f64::INFINITY, 0);
+    let rounds = ROUNDS.min(MOST_REPRICED / known.tables.ways().max(1));
+    while bounds.len() < rounds && in_vain < MOST_IN_VAIN {
+        let (wanted_s, best_s) = (known.wanted_s(), known.best_s());
+        if !known.is_open(least_s) || wanted_s - least_s < wanted_s * WORTHWHILE {
+            break;
+        }
+        let enough = NEAR * (1.0 - least_s / wanted_s);
+        let seconds = search.minimize(known, &next, enough);
+        let little_s = wanted_s * LITTLE;
+        let raises = seconds > shares::least_s(&bounds) + little_s;
+        least_s = least_s.max(seconds);
+        bounds.push(Bound { seconds, shares: next });
+        let (shares, most_s) = search.best_shares(known.resources);
+        let lowers = most_s < lowest_s - little_s;
+        lowest_s = lowest_s.min(most_s);
+        in_vain = if raises || lowers || known.best_s() < best_s { 0 } else { in_vain + 1 };
+        if most_s < least_s + little_s {
+            break;
+        }
+        next = shares;
+    }
+    bounds
+}
+
+/// A search for shares.
+struct Combined<'p, 't> {
+    path: &'p CriticalPath<'t>,
+    /// The longest chains of the plans met so far.
+    chains: Vec<Chain>,
+    /// The plans met so far: how long resources are busy, and the shardings of values.
+    met: Vec<(Vec<f64>, Assigned<'p, 't>)>,
+}
+
+impl<'t> Combined<'_, 't> {
+    /// What the weighted sum is at least, seconds; adds a plan in which it is within a ratio of
+    /// that.
+    fn minimize(&mut self, known: &mut Known<'t>, shares: &Shares, enough: f64) -> f64 {
+        let tables = known.weighted(shares);
+        let problem = self.problem(known, &tables, shares);
+        let model = shares.chains.model(&problem, self.path);
+        let mut trees = model.tree_tables();
+        let limits = Limits { interrupt: known.quick(), enough, ..Limits::default() };
+        let mut cost =
+            |assignment: &[usize], trees: &mut [Trees<'_>]| model.cost(assignment, trees);
+        let solution = minimize_with(&model, &mut trees, &limits, Weight::INFINITE, &mut cost);
+        if let Some(assignment) = &solution.assignment {
+            let plan = plan::plan(&problem, assignment, &mut trees);
+            let busy = known.busy_s(&ExpandedPlan::from(&plan));
+            known.add(plan);
+            let assigned = Assigned::new(self.path, &problem, assignment);
+            let chain = assigned.longest();
+            if !self.chains.contains(&chain) {
+                self.chains.push(chain);
+            }
+            self.met.push((busy, assigned));
+        }
+        solution.bound.as_seconds()
+    }
+
+    /// The problem in which shares are weights, without dominated layouts.
+    fn problem<'a>(
+        &self,
+        known: &Known<'t>,
+        tables: &'a Tables<'a>,
+        shares: &Shares,
+    ) -> Problem<'a> {
+        let mut problem = known.problem(tables, shares, Some(self.path));
+        if is_pruned(tables) {
+            let detour =
+                |definition, from, to| shares.chains.detour(self.path, definition, from, to);
+            dominance::prune_beside(&mut problem, &known.request.interrupt, &detour);
+        }
+        problem
+    }
+
+    /// The best shares for the plans met so far, and the bound that they have at most.
+    fn best_shares(&self, resources: usize) -> (Shares, f64) {
+        let seconds = |(busy, assigned): &(Vec<f64>, Assigned<'_, '_>)| {
+            let chains = self.chains.iter().map(|chain| assigned.seconds(chain));
+            busy.iter().copied().chain(chains).collect::<Vec<f64>>()
+        };
+        let plans: Vec<Vec<f64>> = self.met.iter().map(seconds).collect();
+        let (mut shares, most_s) = shares::best(&plans, resources + self.chains.len());
+        let of_chains = shares.split_off(resources);
+        let chains = ChainWeights::new(self.chains.iter().zip(of_chains));
+        (Shares { resources: shares, chains }, most_s)
+    }
+}
