@@ -149,6 +149,8 @@ fn what_the_language_does_not_have_is_opaque_and_runs_with_functions_of_the_user
     for part in OPAQUE {
         assert!(program.contains(part), "{part}{program}");
     }
+    let program = imported(&["opaque.py:parity", "--args", "int32[8]"]);
+    assert!(["opaque<div.3>(ids)", "opaque<rem.2>("].iter().all(|it| program.contains(it)));
 }
 
 /// What `import jax` prints for a file of the folder.
