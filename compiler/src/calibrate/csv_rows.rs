@@ -140,7 +140,8 @@ impl Columns<'_> {
     }
 
     fn seconds(&self, row: &StringRecord) -> Result<f64, Diag> {
-        let given = TIMES.iter().filter_map(|(name, unit)| Some((*name, self.get(row, name)?, unit)));
+        let given =
+            TIMES.iter().filter_map(|(name, unit)| Some((*name, self.get(row, name)?, unit)));
         let given: Vec<_> = given.collect();
         if given.len() > 1 {
             let message = "this row has two times".to_owned();
