@@ -196,6 +196,22 @@ fn names_roles_and_the_machine_are_those_that_are_given() {
     }
 }
 
+/// Graphs of PyTorch leave out arguments that are the default.
+#[test]
+fn operations_of_pytorch_have_its_defaults() {
+    require(&["python3"]);
+    let script = "from importers.from_torch.functions import TABLE\n\
+        print([float(TABLE['hardtanh'](x)) for x in (-3.0, 0.5, 3.0)])";
+    let output = Command::new("python3")
+        .args(["-c", script])
+        .current_dir(root().join("cli/python"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("JAX_PLATFORMS", "cpu")
+        .output()
+        .expect("python starts");
+    assert_eq!(text(&output.stdout), "[-1.0, 0.5, 1.0]\n", "{}", text(&output.stderr));
+}
+
 #[test]
 fn the_importer_is_typed() {
     require(&["mypy"]);
