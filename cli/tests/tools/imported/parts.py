@@ -328,6 +328,10 @@ def at_numbers(x):
     return x[twice], x.at[1].add(1.0), x.at[:, 2].add(2.0), x.at[twice].add(1.0)
 
 
+def greek(λ):
+    return jnp.sin(λ)
+
+
 CASES = {
     "square_matrix": (draw(6, 6),),
     "outer": (draw(3, 5),),
@@ -381,4 +385,5 @@ CASES = {
     "diagonals": (draw(4, 4), draw(4, 6)),
     "masks": (draw(4, 6), draw(4, 6, seed=1)),
     "at_numbers": (draw(4, 6),),
+    "greek": (draw(4, 6),),
 }
