@@ -4,6 +4,7 @@
 """
 
 import sys
+from collections.abc import Callable
 from importlib import metadata, resources
 from pathlib import Path
 
@@ -24,6 +25,14 @@ def raised(source: str, **options: str) -> shardwise.ProgramError:
         shardwise.plan(source, **options)
     except shardwise.ProgramError as error:
         return error
+    raise AssertionError("no error")
+
+
+def failed(call: Callable[[], object]) -> str:
+    try:
+        call()
+    except shardwise.ToolError as error:
+        return str(error)
     raise AssertionError("no error")
 
 
@@ -59,12 +68,11 @@ def main(path: str) -> None:
         assert too_small.code == "SW505" and "1 MB" in too_small.message, too_small
     else:
         raise AssertionError("no error")
-    try:
-        shardwise.plan(Path("nowhere.shard"))
-    except shardwise.ToolError as missing:
-        assert "nowhere.shard" in str(missing), missing
-    else:
-        raise AssertionError("no error")
+    for function in (shardwise.plan, shardwise.check, shardwise.cost):
+        assert "nowhere.shard" in failed(lambda: function(Path("nowhere.shard")))
+        assert "`output` is no option here" in failed(lambda: function(path, output="o"))
+    two = ["one.toml", "two.toml"]
+    assert "cannot read `one.toml`" in failed(lambda: shardwise.plan(path, hardware_file=two))
 
     assert shardwise.cost(path)["schema"].startswith("shardwise.cost/")
     module = shardwise.to_jax(plan)

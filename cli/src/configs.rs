@@ -43,6 +43,11 @@ impl Configs {
         Ok((!is_excluded).then(|| config.settings(relative)))
     }
 
+    /// The files that have been read, as they are shown.
+    pub(crate) fn files(&self) -> io::Result<Vec<String>> {
+        self.read.keys().map(|path| relative(path)).collect()
+    }
+
     fn path(&self, file: &Path) -> Option<PathBuf> {
         if self.isolated {
             return None;

@@ -6,7 +6,7 @@ use shardwise::{AxisParts, Grouping, Hardware, Options, setting};
 
 use crate::args::planning::{HardwareFileArgs, PlanningArgs, RateArgs, SearchArgs, SizeArgs};
 use crate::error::{Error, Result};
-use crate::input::read;
+use crate::input::read_a;
 
 /// The options of a command that plans programs.
 pub(crate) fn planning(args: &PlanningArgs) -> Result<Options> {
@@ -79,6 +79,6 @@ fn chips(path: &str) -> Result<Vec<Hardware>> {
                 toml` prints one)"
         )));
     }
-    let source = read(path)?;
+    let source = read_a("hardware file", path)?;
     Ok(shardwise::hardware::parse(&source.path, &source.text)?)
 }

@@ -104,8 +104,13 @@ impl Output {
     }
 }
 
-/// Writes a file, completely or not at all.
+/// Writes a file, completely or not at all; `-` is standard output.
 pub(crate) fn write_file(path: &str, content: impl AsRef<[u8]>) -> Result {
+    if path == "-" {
+        let mut out = io::stdout().lock();
+        out.write_all(content.as_ref())?;
+        return Ok(out.flush()?);
+    }
     shardwise::build::write(Path::new(path), content)
         .map_err(|error| Error::unwritable(path, &error))
 }

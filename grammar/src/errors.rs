@@ -45,6 +45,15 @@ pub(crate) struct Faulty<'t> {
     pub(crate) span: Span,
 }
 
+/// What to write where a second comparison stands in an expression.
+const ONE_COMPARISON: &str = "an expression has one comparison: put those in it into parentheses, \
+                              as in `(a < b) == (c < d)`";
+
+/// Whether a text begins with a comparison.
+fn compares(text: &str) -> bool {
+    ["<", ">", "==", "!="].iter().any(|sign| text.starts_with(sign))
+}
+
 impl Faulty<'_> {
     /// The diagnostic for the mark at `at`.
     pub(crate) fn describe(self, mark: Mark, at: Span) -> Diag {
@@ -85,6 +94,9 @@ impl Faulty<'_> {
                 "a `,` or `{`",
                 "put commas between the options of a block: `pipeline Z, microbatches=8 {`",
             ),
+            Mark::Paren if compares(&self.text[at.start - self.span.start..]) => {
+                ("a `)`", ONE_COMPARISON)
+            }
             _ => wanted(mark),
         };
         if let Some((word, at)) = self.word_at(at).filter(|_| is_one_of_words(mark)) {
@@ -130,6 +142,9 @@ impl Faulty<'_> {
             detached_suffix(before).filter(|_| rest.starts_with(char::is_alphabetic))
         {
             return diag.help(format!("the suffix sticks to the `*`: write `*{dims} {rest}`"));
+        }
+        if compares(rest) {
+            return diag.help(ONE_COMPARISON);
         }
         diag.help(match rest.chars().next() {
             Some(';') => "write one statement a line",

@@ -18,6 +18,9 @@ Option = Union[str, int, float, bool, Path, Sequence[str], Mapping[str, object],
 # The options that change what `check` finds. Others, such as `objective`, it does not have.
 CHECKED = ("mesh", "dim", "hardware", "hardware_file", "rates", "price", "explicit")
 
+# The options that change what the command prints, or where.
+PRINTING = ("format", "output", "print_after", "fix", "diff", "watch", "if_changed", "depfile")
+
 
 @dataclass(frozen=True)
 class Span:
@@ -94,6 +97,9 @@ def arguments(options: Mapping[str, Option]) -> list[str]:
             continue
         if isinstance(value, Mapping):
             value = ",".join(f"{key}={size}" for key, size in value.items())
+        elif name == "hardware_file" and isinstance(value, (list, tuple)):
+            found += [f"{flag}={path}" for path in value]
+            continue
         elif not isinstance(value, (str, int, float, Path)):
             value = ",".join(value)
         found.append(f"{flag}={value}")
@@ -124,6 +130,19 @@ def run(words: Sequence[str], source: Source, options: Mapping[str, Option]) -> 
     raise failure(done.stderr)
 
 
+def refuse_printing(options: Mapping[str, Option]) -> None:
+    """Fails if an option says what the command is to print, or where."""
+    for name in PRINTING:
+        if name in options:
+            raise ToolError(f"`{name}` is no option here: results are values of Python")
+
+
+def document(words: Sequence[str], source: Source, options: Mapping[str, Option]) -> Any:
+    """The JSON that the command prints, or an exception."""
+    refuse_printing(options)
+    return json.loads(run([*words, "--format=json"], source, options))
+
+
 def failure(stderr: str) -> ToolError:
     """The error that the command printed."""
     text = stderr.strip()
@@ -141,14 +160,13 @@ def findings(
     source: Source, options: Mapping[str, Option], strict: bool = True
 ) -> list[Finding]:
     """What `shardwise check` finds; if that fails, an exception, or nothing unless `strict`."""
+    refuse_printing(options)
     done = call(["check", "--format=json", *arguments(options)], source)
-    try:
-        document = json.loads(done.stdout)
-    except ValueError:
+    if done.returncode not in (0, 1):
         if strict:
-            raise failure(done.stderr) from None
+            raise failure(done.stderr)
         return []
-    return [finding(it) for it in document["findings"]]
+    return [finding(it) for it in json.loads(done.stdout)["findings"]]
 
 
 def finding(of: Mapping[str, Any]) -> Finding:

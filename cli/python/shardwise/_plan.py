@@ -1,13 +1,12 @@
 """Plans, and the functions that make them."""
 
 import html
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ._command import Finding, Option, Source, findings, run
+from ._command import Finding, Option, Source, document, findings, run
 
 
 @dataclass(frozen=True)
@@ -108,8 +107,7 @@ def plan(source: Source, **options: Option) -> Plan:
 
     Raises `ProgramError` if the program has errors, each with a code, a message and a span.
     """
-    document = json.loads(run(["plan", "--format=json"], source, options))
-    return Plan(document, source, options)
+    return Plan(document(["plan"], source, options), source, options)
 
 
 def check(source: Source, **options: Option) -> list[Finding]:
@@ -119,8 +117,8 @@ def check(source: Source, **options: Option) -> list[Finding]:
 
 def cost(source: Source, **options: Option) -> Mapping[str, Any]:
     """FLOPs, bytes and bounds of every statement of a program."""
-    document: Mapping[str, Any] = json.loads(run(["cost", "--format=json"], source, options))
-    return document
+    cost: Mapping[str, Any] = document(["cost"], source, options)
+    return cost
 
 
 def to_jax(plan: Plan) -> str:

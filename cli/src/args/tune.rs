@@ -132,7 +132,7 @@ pub(crate) struct TuneArgs {
         long,
         value_name = "TIME",
         allow_hyphen_values = true,
-        value_parser = setting::timeout,
+        value_parser = setting::limit,
         help_heading = SPACE
     )]
     pub(crate) latency: Option<Duration>,
@@ -185,7 +185,7 @@ pub(crate) struct ServingArgs {
         value_name = "TIME",
         requires = "prefill",
         allow_hyphen_values = true,
-        value_parser = setting::timeout
+        value_parser = setting::limit
     )]
     pub(crate) ttft: Option<Duration>,
     /// The longest time between two tokens: 50ms.
@@ -194,7 +194,7 @@ pub(crate) struct ServingArgs {
         value_name = "TIME",
         requires = "prefill",
         allow_hyphen_values = true,
-        value_parser = setting::timeout
+        value_parser = setting::limit
     )]
     pub(crate) tpot: Option<Duration>,
     /// Prompts of a prefill; the sequences of a decode step are those of --batch.

@@ -84,6 +84,7 @@ fn jobs(args: &CheckArgs, output: &mut Output) -> Result<Vec<Job>> {
             }
         }
     }
+    refuse_to_replace(configs.files()?, args.output.as_deref())?;
     Ok(jobs)
 }
 

@@ -58,7 +58,7 @@ pub(super) fn plan(
         // First, since an output without its dependencies would never be rebuilt.
         write_depfile(depfile, path, &reads)?;
     }
-    if target.if_changed {
+    if target.if_changed && path != "-" {
         let written = write_if_changed(Path::new(path), &text);
         written.map(drop).map_err(|error| Error::unwritable(path, &error))
     } else {

@@ -153,6 +153,11 @@ fn a_wrong_configuration_is_shown_at_its_place_and_ends_with_2() {
         ("[options.SW321]\nshares = 1\n", "SW321 has no `shares`; it has share"),
         ("ignore = \n", "SW902"),
         ("exclude = [\"a{\"]\n", "is no pattern for paths"),
+        ("ignore = \"SW301\"\n", "this is not a list"),
+        ("options = 1\n", "this is not a table"),
+        ("[options.SW321]\nshare = \"1%\"\n", "this is not a number"),
+        ("[options.SW331]\nshare = nan\n", "NaN is not a number from 0 on"),
+        ("[options.SW331]\nshare = -1\n", "-1 is not a number from 0 on"),
     ];
     for (text, sentence) in wrong {
         let folder = Folder::new("wrong-config");
@@ -161,6 +166,15 @@ fn a_wrong_configuration_is_shown_at_its_place_and_ends_with_2() {
         assert_eq!(code, Some(2), "{text}");
         assert!(stderr.contains(sentence) && stderr.contains("shardwise.toml:"), "{stderr}");
     }
+}
+
+#[test]
+fn a_share_of_zero_reports_copies_of_any_size_and_no_value_without_copies() {
+    let folder = Folder::new("share-of-zero");
+    folder.write("shardwise.toml", "select = [\"SW331\"]\n[options.SW331]\nshare = 0\n");
+    folder.write("a.shard", CLEAN);
+    let (code, stdout, stderr) = folder.check(&["--format", "concise", "a.shard"]);
+    assert!(code.is_some_and(|code| code < 2), "{stdout}{stderr}");
 }
 
 #[test]

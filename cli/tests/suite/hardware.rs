@@ -34,6 +34,8 @@ fn a_preset_is_printed_and_read_again_under_another_name() {
     let table = run(&["hardware", "mine", "--hardware-file", &file], "");
     assert!(text(&table.stdout).contains("\nmine "), "{}", text(&table.stdout));
     assert_eq!(run(&["hardware", "his"], "").status.code(), Some(2));
+    let missing = text(&run(&["plan", "-", "--hardware-file", "none.toml"], PROGRAM).stderr);
+    assert!(missing.contains("give the path of a hardware file"), "{missing}");
     std::fs::write(folder.join("hw.toml"), "[mine]\nbf16 = 0\n").expect("a file");
     let wrong = run(&["plan", "-", "--hardware-file", &file], PROGRAM);
     assert_eq!(wrong.status.code(), Some(1));

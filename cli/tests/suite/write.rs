@@ -48,6 +48,20 @@ fn nothing_but_the_file_is_left_behind() {
 }
 
 #[test]
+fn a_dash_is_standard_output_and_no_file() {
+    let folder = folder("write-dash");
+    let plan = text(&run_in(&folder, &["plan", "p.shard"], "").stdout);
+    assert!(plan.starts_with("plan\n"), "{plan}");
+    for more in [&[][..], &["--if-changed"], &["--depfile", "p.d"]] {
+        let output = run_in(&folder, &[&["plan", "p.shard", "-o", "-"], more].concat(), "");
+        assert_eq!(text(&output.stdout), plan, "{more:?}");
+    }
+    let sweep = ["sweep", "p.shard", "--mesh", "X=2|4", "-o", "-"];
+    assert!(!run_in(&folder, &sweep, "").stdout.is_empty());
+    assert!(!folder.join("-").exists());
+}
+
+#[test]
 fn a_folder_is_not_replaced() {
     let folder = folder("write-folder");
     std::fs::create_dir(folder.join("out")).expect("a folder can be made");
@@ -95,7 +109,7 @@ fn no_program_is_replaced_by_what_is_made_of_it() {
 
 /// Commands whose output would replace a file that they read beside programs; `q.shard` names
 /// `chips.toml`.
-const OVER_OTHERS: [&[&str]; 11] = [
+const OVER_OTHERS: [&[&str]; 12] = [
     &["plan", "q.shard", "-o", "chips.toml"],
     &["plan", "q.shard", "-o", "q.plan", "--depfile", "chips.toml"],
     &["plan", "p.shard", "--hardware-file", "chips.toml", "-o", "chips.toml"],
@@ -105,6 +119,7 @@ const OVER_OTHERS: [&[&str]; 11] = [
     &["tune", "q.shard", "--chips", "2", "-o", "chips.toml"],
     &["check", "q.shard", "--format", "json", "-o", "chips.toml"],
     &["check", "p.shard", "--config", "lints.toml", "-o", "lints.toml"],
+    &["check", "p.shard", "-o", "shardwise.toml"],
     &["import", "jax", "models.py:forward", "-o", "models.py"],
     &["import", "torch", "models:forward", "-o", "models.py"],
 ];
@@ -117,6 +132,7 @@ fn no_other_file_that_is_read_is_replaced() {
         ("chips.toml", chips.replace("[tpu-v5p]", "[mine]")),
         ("q.shard", PROGRAM.replace("tpu-v5p", "mine from \"chips.toml\"")),
         ("lints.toml", String::new()),
+        ("shardwise.toml", "ignore = [\"SW301\"]\n".to_owned()),
         ("models.py", "def forward(x):\n    return x\n".to_owned()),
     ];
     for (name, content) in &files {

@@ -149,6 +149,8 @@ fn what_the_language_does_not_have_is_opaque_and_runs_with_functions_of_the_user
     for part in OPAQUE {
         assert!(program.contains(part), "{part}{program}");
     }
+    let program = imported(&["opaque.py:parity", "--args", "int32[8]"]);
+    assert!(["opaque<div.3>(ids)", "opaque<rem.2>("].iter().all(|it| program.contains(it)));
 }
 
 /// What `import jax` prints for a file of the folder.
@@ -194,6 +196,22 @@ fn names_roles_and_the_machine_are_those_that_are_given() {
     }
 }
 
+/// Graphs of PyTorch leave out arguments that are the default.
+#[test]
+fn operations_of_pytorch_have_its_defaults() {
+    require(&["python3"]);
+    let script = "from importers.from_torch.functions import TABLE\n\
+        print([float(TABLE['hardtanh'](x)) for x in (-3.0, 0.5, 3.0)])";
+    let output = Command::new("python3")
+        .args(["-c", script])
+        .current_dir(root().join("cli/python"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("JAX_PLATFORMS", "cpu")
+        .output()
+        .expect("python starts");
+    assert_eq!(text(&output.stdout), "[-1.0, 0.5, 1.0]\n", "{}", text(&output.stderr));
+}
+
 #[test]
 fn the_importer_is_typed() {
     require(&["mypy"]);
@@ -207,7 +225,7 @@ fn the_importer_is_typed() {
 }
 
 /// Functions of `mistakes.py`, their arguments, and what the error says.
-const MISTAKES: [(&str, &str, &[&str]); 20] = [
+const MISTAKES: [(&str, &str, &[&str]); 21] = [
     ("sorted_rows", "f32[8, 4]", &["mistakes.py:12: a `sort` of several", "use `argsort`"]),
     ("truncated", "f32[8, 4]", &["mistakes.py:16: a conversion of floats", "`jnp.round"]),
     ("endless", "f32[8, 4]", &["mistakes.py:20: the primitive `while`", "`jax.lax.scan`"]),
@@ -235,11 +253,12 @@ const MISTAKES: [(&str, &str, &[&str]); 20] = [
     ("of_numpy", "f32[8]", &["mistakes.py:57: ", "use functions of `jax.numpy`"]),
     ("leaving", "f32[8]", &["mistakes.py:61: ", "SystemExit: 3"]),
     ("without_result", "f32[8]", &["returns no array"]),
-    ("missing", "", &["has no function `missing`", "it has branching, convolved, endless"]),
+    ("emptied", "f32[8]", &["mistakes.py:69: a result of `slice` has no elements", "[0]"]),
+    ("missing", "", &["has no function `missing`", "it has branching, convolved, emptied"]),
 ];
 
 /// Where functions are looked for, and options, and what the error says.
-const MISUSES: [(&[&str], &str); 9] = [
+const MISUSES: [(&[&str], &str); 10] = [
     (&["mlp.py"], "`mlp.py` names no function"),
     (&["none.py:f"], "cannot read `none.py`: no such file"),
     (&["nonesuch:f"], "there is no package `nonesuch`"),
@@ -249,6 +268,10 @@ const MISUSES: [(&[&str], &str); 9] = [
     (&["mlp.py:forward", "--args", "init(), f32[8, 16]", "--mesh", "eight"], "mesh eight"),
     (&["mlp.py:forward", "--args", "init(), f32[8, 16]", "--hardware", "h1"], "`h1`"),
     (&["mlp.py:forward", "--args", "init(), f32[8, 16]", "--names", "w_up=1,2"], "1=16"),
+    (
+        &["mlp.py:forward", "--args", "init(), f32[8, 16]", "--params", "parms"],
+        "--params: there is no argument `parms`",
+    ),
 ];
 
 #[test]

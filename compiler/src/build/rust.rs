@@ -98,7 +98,9 @@ pub struct Step {
 /// The complete module.
 pub(super) fn module(programs: &[Compiled]) -> String {
     let mut out = TYPES.to_owned();
-    let all: Vec<&Compiled> = programs.iter().collect();
+    let mut all: Vec<&Compiled> = programs.iter().collect();
+    // Folders of one name, in several inputs, are one module.
+    all.sort_by(|one, other| one.module.cmp(&other.module));
     modules(&all, 0, &mut out);
     out
 }

@@ -86,6 +86,15 @@ struct Columns<'t> {
 
 impl Columns<'_> {
     fn check(&self) -> Result<(), Vec<Diag>> {
+        let names: Vec<&str> = self.names.iter().filter(|name| !name.is_empty()).collect();
+        let again = (1..names.len()).find(|&at| names[..at].contains(&names[at]));
+        if let Some(at) = again {
+            return Err(vec![wrong(
+                format!("two columns are called `{}`", names[at]),
+                self.text.line(self.start),
+                "keep one of them",
+            )]);
+        }
         if TIMES.iter().any(|(name, _)| self.names.iter().any(|other| other == *name)) {
             return Ok(());
         }
@@ -131,8 +140,14 @@ impl Columns<'_> {
     }
 
     fn seconds(&self, row: &StringRecord) -> Result<f64, Diag> {
-        let given = TIMES.iter().find_map(|(name, unit)| Some((*name, self.get(row, name)?, unit)));
-        let Some((name, text, unit)) = given else {
+        let given =
+            TIMES.iter().filter_map(|(name, unit)| Some((*name, self.get(row, name)?, unit)));
+        let given: Vec<_> = given.collect();
+        if given.len() > 1 {
+            let message = "this row has two times".to_owned();
+            return Err(wrong(message, self.span(row), "give `measured_us` or `measured_s`"));
+        }
+        let Some(&(name, text, unit)) = given.first() else {
             return Err(wrong(
                 "this row has no time".to_owned(),
                 self.span(row),

@@ -21,7 +21,8 @@ impl Display for Calibration {
         let residuals = || self.groups.iter().flat_map(|group| &group.residuals);
         let left_out: Vec<_> = residuals().filter(|residual| residual.left_out.is_some()).collect();
         let (all, noisy) = (residuals().count(), left_out.len());
-        write!(f, "{}: {all} measurements on {}", self.hardware.name, self.base)?;
+        let all = units::counted(all as u64, "measurement");
+        write!(f, "{}: {all} on {}", self.hardware.name, self.base)?;
         writeln!(f, ", {noisy} too noisy to use{}", self.others())?;
         for group in &self.groups {
             write!(f, "\n{group}")?;

@@ -83,7 +83,8 @@ fn dim(document: &Document, name: &Occurrence, known: Known<'_>) -> Option<Strin
 fn axis(name: &Occurrence, known: Known<'_>) -> Option<String> {
     let mesh = &known.program?.mesh;
     let (axis, parts) = mesh.declared().find(|(axis, _)| axis.name == name.name)?;
-    Some(format!("mesh axis `{}`: {} devices", print::axis(axis, &parts), axis.size))
+    let devices = units::counted(axis.size, "device");
+    Some(format!("mesh axis `{}`: {devices}", print::axis(axis, &parts)))
 }
 
 /// The chip's figures, and those of the step, for editors that show no code lens.

@@ -33,13 +33,13 @@ pub(super) fn markdown(planned: &Planned) -> String {
     let mesh = &planned.plan.program.mesh;
     let axes = print::mesh(mesh);
     let mut out = format!(
-        "### `{}`: {} a step, bound by {}\n\n`{}` on {} ({} devices).\n",
+        "### `{}`: {} a step, bound by {}\n\n`{}` on {} ({}).\n",
         code(&planned.name),
         units::seconds(planned.report.schedule.makespan_s),
         planned.bound_by(),
         code(&axes.join(", ")),
         planned.plan.program.hardware.reference(),
-        mesh.devices(),
+        units::counted(mesh.devices(), "device"),
     );
     out.extend(planned.parallelism().iter().map(|axis| format!("* {axis}\n")));
     out.push_str(&totals(planned));

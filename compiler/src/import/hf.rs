@@ -21,7 +21,7 @@ mod writer;
 
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
-use crate::Hardware;
+use crate::{Hardware, Options, Severity};
 
 /// The step that is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, VariantArray, EnumMessage, IntoStaticStr)]
@@ -93,7 +93,13 @@ pub fn program(config: &str, setting: &Setting) -> Result<Imported, String> {
     let machine = machine::Machine::of(&architecture, setting)?;
     let text = writer::write(&architecture, &machine, setting.step, &warnings);
     let program = crate::format("import", &text).map_err(|findings| findings.to_string())?;
-    Ok(Imported { program, warnings })
+    // Axes and sizes are the user's, and nobody has read them as a program yet.
+    let options = Options { known: setting.known.clone(), ..Options::default() };
+    let reports = crate::check("import", &program, &options).findings.reports;
+    match reports.iter().find(|report| report.diag.severity == Severity::Error) {
+        Some(wrong) => Err(format!("its program would be wrong: {}", wrong.diag.message)),
+        None => Ok(Imported { program, warnings }),
+    }
 }
 
 /// The values of `model_type` that are known.

@@ -80,10 +80,26 @@ const FEWEST_BYTES: f64 = 1e5;
 /// ```
 /// assert_eq!(shardwise::setting::time("2ms"), Ok(0.002));
 /// assert!(shardwise::setting::time("2").is_err());
+/// assert!(shardwise::setting::time("-2ms").is_err_and(|error| error.contains("below zero")));
 /// ```
 pub fn time(text: &str) -> Result<f64, String> {
-    number::seconds(text)
-        .ok_or_else(|| "give a time with its unit, such as 2ms or 300us".to_owned())
+    number::seconds(text).ok_or_else(|| {
+        let is_below = text.trim_start().starts_with('-');
+        let what = if is_below { "no time is below zero; " } else { "" };
+        format!("{what}give a time with its unit, such as 2ms or 300us")
+    })
+}
+
+/// The duration of a limit of a step, with its unit: fifty of what is rarely seconds.
+///
+/// ```
+/// assert_eq!(shardwise::setting::limit("50ms")?.as_millis(), 50);
+/// assert!(shardwise::setting::limit("50").is_err());
+/// # Ok::<(), String>(())
+/// ```
+pub fn limit(text: &str) -> Result<Duration, String> {
+    let seconds = time(text)?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text} is longer than any step"))
 }
 
 /// The duration of `--timeout`, in seconds where no unit is given.

@@ -29,10 +29,11 @@ pub(super) struct Summary {
 pub(super) fn summary(planned: &Planned) -> Summary {
     let mesh = &planned.plan.program.mesh;
     let axes = print::mesh(mesh);
-    let (devices, hardware) = (mesh.devices(), planned.plan.program.hardware.reference());
+    let devices = units::counted(mesh.devices(), "device");
+    let hardware = planned.plan.program.hardware.reference();
     Summary {
         name: planned.name.clone(),
-        machine: format!("{devices} devices of {hardware}, mesh {}", axes.join(", ")),
+        machine: format!("{devices} of {hardware}, mesh {}", axes.join(", ")),
         figures: figures(planned),
         axes: planned.parallelism().iter().map(ToString::to_string).collect(),
         lines: planned.summary(planned.metrics_line()),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::display::units;
+
 /// The result of running a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
@@ -142,8 +144,11 @@ impl fmt::Display for Verdict {
             ),
         };
         let run = format!(
-            "{} statements on {} devices ({}{scaled}{samples}; seed {})",
-            self.statements, self.devices, self.setting, self.seed
+            "{} on {} ({}{scaled}{samples}; seed {})",
+            units::counted(self.statements as u64, "statement"),
+            units::counted(self.devices as u64, "device"),
+            self.setting,
+            self.seed
         );
         if let Some(wrong) = &self.mismatch {
             return write!(f, "wrong: `{}` {}; {run}", wrong.statement, wrong.fault);

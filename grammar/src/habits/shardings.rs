@@ -121,7 +121,11 @@ fn subscript_sign(text: &str) -> Option<Habit> {
 
 /// `input In(B_X, D)`.
 fn parentheses(text: &str) -> Option<Habit> {
-    let list = text.split_once('(')?.1.split_once(')')?.0;
+    let (before, after) = text.split_once('(')?;
+    if before.contains('=') {
+        return None;
+    }
+    let list = after.split_once(')')?.0;
     let written = format!("({list})");
     let help = format!("write `{}`", text.replace(&written, &format!("[{list}]")));
     let message = "dimensions stand in brackets, not in parentheses";

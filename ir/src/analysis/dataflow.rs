@@ -136,7 +136,7 @@ impl Dataflow<OpId> {
 
 impl Dataflow<usize> {
     /// The graph of a plan's steps. A step reads the latest materialization that is like its
-    /// operand; an output may leave with any that it accepts.
+    /// operand; an output leaves with the latest that it accepts, and a carried value with any.
     pub fn of_plan(plan: &Plan) -> Self {
         let program = &plan.program;
         let mut graph = Builder::new(program, plan.steps.iter().map(|step| step.result.value));
@@ -160,7 +160,13 @@ impl Dataflow<usize> {
         for (place, output) in program.outputs.iter().enumerate() {
             let made = made[output.value].iter();
             let accepted = made.filter(|(sharding, _)| output.pin.accepts(sharding));
-            graph.output(program, place, output, accepted.map(|&(_, producer)| producer));
+            let mut accepted: Vec<NodeIndex> = accepted.map(|&(_, producer)| producer).collect();
+            // Plans print the latest. Statements are the first nodes.
+            if program.carried_into(output).is_none() {
+                let step = |node: &NodeIndex| (node.index() < plan.steps.len(), node.index());
+                accepted = accepted.into_iter().max_by_key(step).into_iter().collect();
+            }
+            graph.output(program, place, output, accepted);
         }
         graph.finish()
     }

@@ -30,6 +30,12 @@ pub(crate) fn microbatches(count: u64) -> String {
     format!("{count} microbatch{es}")
 }
 
+/// `1 stage`, `8 stages`.
+pub(crate) fn stages(count: u64) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} stage{s}")
+}
+
 impl Program {
     /// The pipeline that the layers of a block are in.
     pub fn pipeline(&self, block: Option<RepeatId>) -> Option<&Pipeline> {

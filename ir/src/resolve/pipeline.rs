@@ -187,6 +187,7 @@ impl Resolver<'_> {
         let stages = self.mesh.axes[frame.axis].size;
         let (microbatches, name) = (frame.microbatches, frame.schedule.name());
         let counted = pipeline::microbatches(microbatches);
+        let on_stages = pipeline::stages(stages);
         let two_rounds = stages.saturating_mul(2);
         let of_microbatches = (parts.span, "so many microbatches".to_owned());
         let ((span, label), message, help) = match frame.schedule {
@@ -194,23 +195,23 @@ impl Resolver<'_> {
                 if frame.chunks > 1 && !microbatches.is_multiple_of(stages) =>
             {
                 let be = if microbatches == 1 { "is" } else { "are" };
-                let message = format!("{counted} {be} not a multiple of {stages} stages");
+                let message = format!("{counted} {be} not a multiple of {on_stages}");
                 let help = format!("with `chunks={}`, write a multiple of {stages}", frame.chunks);
                 (of_microbatches, message, help)
             }
             Schedule::DualPipe if !stages.is_multiple_of(2) => (
-                (frame.span, format!("{stages} stages")),
-                format!("`{name}` runs from both ends of {stages} stages"),
+                (frame.span, on_stages.clone()),
+                format!("`{name}` runs from both ends of {on_stages}"),
                 "write an even number of stages, or `schedule=dualpipe-v`".to_owned(),
             ),
             Schedule::DualPipe if !microbatches.is_multiple_of(2) || microbatches < two_rounds => (
                 of_microbatches,
-                format!("`{name}` on {stages} stages cannot run {counted}"),
+                format!("`{name}` on {on_stages} cannot run {counted}"),
                 format!("write an even number of them, from {two_rounds} on"),
             ),
             Schedule::DualPipeV if microbatches < two_rounds => (
                 of_microbatches,
-                format!("`{name}` on {stages} stages cannot run {counted}"),
+                format!("`{name}` on {on_stages} cannot run {counted}"),
                 format!("write {two_rounds} of them or more"),
             ),
             _ => return Some(()),
@@ -247,9 +248,9 @@ impl Resolver<'_> {
         let stages = self.mesh.axes[frame.axis].size;
         let positions = stages.saturating_mul(frame.chunks);
         let parts = if frame.chunks == 1 {
-            format!("{stages} stages")
+            pipeline::stages(stages)
         } else {
-            format!("{stages} stages of {} chunks", frame.chunks)
+            format!("{} of {} chunks", pipeline::stages(stages), frame.chunks)
         };
         if let Some(listed) = &frame.layers {
             return self.listed_layers(listed, &parts, positions, count);

@@ -23,10 +23,9 @@ impl Resolver<'_> {
             Wraparound::Switched => ("node", "ib"),
             Wraparound::Cube4 | Wraparound::Full16 | Wraparound::WholePod => ("pod", "dcn"),
         };
-        let message = format!(
-            "a {pod} of `{}` has {chips} chips, and this mesh has {used} in one",
-            hardware.name
-        );
+        let has = if chips == 1 { "1 chip".to_owned() } else { format!("{chips} chips") };
+        let message =
+            format!("a {pod} of `{}` has {has}, and this mesh has {used} in one", hardware.name);
         let span = self.mesh_span.unwrap_or_default();
         let diag = Diag::error(codes::OUTGROWN_POD, message, span, "this mesh");
         let mesh = split(&self.mesh, used.div_ceil(chips), between);

@@ -34,6 +34,8 @@ RULES: dict[str, Rule] = {
     "iota": rearrange.iota,
     "pad": rearrange.pad,
     "reshape": rearrange.reshape,
+    "reduce_and": products.any_or_all,
+    "reduce_or": products.any_or_all,
     "random_unwrap": keys.unwrap,
     "random_wrap": keys.wrap,
     "rev": rearrange.rev,
@@ -82,6 +84,13 @@ class Converter:
                 inputs = [self.read(atom) for atom in equation.inputs]
                 results = opaque.convert(self.build, equation, inputs, reason)
             for var, array in zip(equation.outputs, results):
+                if 0 in var.shape:
+                    raise Failure(
+                        f"a result of `{equation.primitive}` has no elements: its shape is "
+                        f"{list(var.shape)}",
+                        "leave it out",
+                        equation.source,
+                    )
                 if array.shape != var.shape:
                     raise Failure(
                         f"`{equation.primitive}` was read as {array.shape}, and is {var.shape}",

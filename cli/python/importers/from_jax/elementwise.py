@@ -23,11 +23,12 @@ COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "
 IDENTITIES = ("copy", "copy_p", "optimization_barrier", "reduce_precision", "sharding_cast")
 
 NUMPY: dict[str, Callable[..., object]] = {
-    "abs": np.abs, "add": np.add, "cos": np.cos, "div": np.divide, "eq": np.equal, "exp": np.exp,
-    "expm1": np.expm1, "floor": np.floor, "ge": np.greater_equal, "gt": np.greater,
-    "le": np.less_equal, "log": np.log, "log1p": np.log1p, "lt": np.less, "max": np.maximum,
-    "min": np.minimum, "mul": np.multiply, "ne": np.not_equal, "neg": np.negative, "pow": np.power,
-    "rsqrt": lambda x: 1 / np.sqrt(x), "sign": np.sign, "sin": np.sin, "sqrt": np.sqrt,
+    "abs": np.abs, "add": np.add, "ceil": np.ceil, "cos": np.cos, "div": np.divide,
+    "eq": np.equal, "exp": np.exp, "expm1": np.expm1, "floor": np.floor, "ge": np.greater_equal,
+    "gt": np.greater, "le": np.less_equal, "log": np.log, "log1p": np.log1p, "lt": np.less,
+    "max": np.maximum, "min": np.minimum, "mul": np.multiply, "ne": np.not_equal,
+    "neg": np.negative, "pow": np.power, "rem": np.fmod, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sign": np.sign, "sin": np.sin, "sqrt": np.sqrt,
     "square": np.square, "sub": np.subtract, "tanh": np.tanh, "not": np.logical_not,
     "and": np.logical_and, "or": np.logical_or, "is_finite": np.isfinite,
     "stop_gradient": lambda x: x,
@@ -100,6 +101,11 @@ def _compared(build: Builder, sign: str, inputs: list[Array], shape: tuple[int, 
     if inputs[0].node.is_number:
         flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
         return _compared(build, flipped.get(sign, sign), inputs[::-1], shape)
+    if inputs[0].dtype == "bool" and inputs[1].node.is_number and sign in ("==", "!="):
+        is_same = bool(inputs[1].node.number) == (sign == "==")
+        kept = inputs[0] if is_same else _inverse(build, inputs[0])
+        # The operand may have axes of length one where the result has longer ones.
+        return Array(kept.node, kept.axes, shape)
     mask = fold.converted_mask(inputs[0]) if sign == "!=" and _is(inputs[1], 0) else None
     if mask is not None and mask.shape == shape:
         return mask
@@ -220,7 +226,11 @@ def _logical(build: Builder, equation: Equation, inputs: list[Array], dtype: str
 
 
 def _not(build: Builder, equation: Equation, inputs: list[Array], dtype: str) -> Array:
-    whole = build.cast(inputs[0], "int32")
+    return _inverse(build, inputs[0])
+
+
+def _inverse(build: Builder, mask: Array) -> Array:
+    whole = build.cast(mask, "int32")
     return build.infix("==", whole, build.constant(0, whole.shape, "int32"), "bool")
 
 

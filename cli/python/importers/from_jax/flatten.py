@@ -138,7 +138,11 @@ def _inline(
             continue
         place = into.place_of(eqn)
         source, hint = (place[0] or outer[0], place[1] or (outer[1] if place[0] is None else None))
-        if eqn.primitive.name == "cond" and len(eqn.params["branches"]) == 2:
+        if eqn.primitive.name == "platform_index":
+            known[eqn.outvars[0]] = _platform(eqn)
+            continue
+        is_known = bool(inputs) and isinstance(inputs[0], Constant)
+        if eqn.primitive.name == "cond" and (is_known or len(eqn.params["branches"]) == 2):
             known.update(zip(eqn.outvars, _chosen(eqn, inputs, into, (source, hint))))
             continue
         called = _called(eqn)
@@ -175,13 +179,26 @@ def _drawn(eqn: Any, inputs: Sequence[Atom]) -> Optional[list[Atom]]:
     return [Constant(it, it.dtype, True) for it in results]
 
 
+def _platform(eqn: Any) -> Constant:
+    """Which of several branches runs on the platform that is no special case."""
+    others = [at for at, names in enumerate(eqn.params["platforms"]) if names is None]
+    return Constant(np.int32(others[0] if others else 0), np.dtype(np.int32))
+
+
 def _chosen(eqn: Any, inputs: Sequence[Atom], into: Inlined, place: Place) -> list[Atom]:
-    """The results of a `cond`: those of both branches are computed, and one is selected."""
+    """The results of a `cond`: those of both branches are computed, and one is selected; or those
+    of the branch that is known to run."""
     which, *operands = inputs
+    taken = eqn.params["branches"]
+    if isinstance(which, Constant):
+        at = min(max(int(which.value), 0), len(taken) - 1)
+        taken = taken[at : at + 1]
     branches = []
-    for branch in eqn.params["branches"]:
+    for branch in taken:
         consts = [_constant(value) for value in branch.consts]
         branches.append(_inline(branch.jaxpr, consts, operands, into, place))
+    if len(branches) == 1:
+        return branches[0]
     is_second = Var((), np.dtype(bool))
     compared = [which, Constant(np.int32(0), np.dtype(np.int32))]
     into.equations.append(Equation("ne", compared, [is_second], {}, *place))

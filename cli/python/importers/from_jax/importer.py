@@ -93,6 +93,12 @@ def _wrapped(start: str, entries: Sequence[str]) -> list[str]:
 
 def _leaves(converter: Converter, traced: Traced, options: Options) -> list[Leaf]:
     names = _short_names([words for _, words, _ in traced.leaves])
+    for name in options.parameters or ():
+        if name not in traced.parameters:
+            raise Failure(
+                f"--params: there is no argument `{name}`",
+                f"there are {', '.join(traced.parameters)}",
+            )
     known = {name: False for name in options.names}
     leaves = []
     for name, (path, words, leaf) in zip(names, traced.leaves):

@@ -85,6 +85,7 @@ def _rows(build: Builder, equation: Equation, table: Array, index: Array, axis: 
         if own is not None and table.node.has(own)
     ]
     index = build.renamed(index, changes)
+    index = build.named_number(index) if index.node.is_number else index
     left = [it for it in table.node.dims if not same_dim(it, dim)]
     dims = [*index.node.dims, *left]
     node = build.node("along", "take", [table.node, index.node], dims, table.dtype, sources=[dim])
@@ -228,6 +229,7 @@ def scatter_add(build: Builder, equation: Equation, inputs: list[Array]) -> Arra
     index = build.fill(index, [at for at, place in enumerate(batch) if rows.shape[place] != 1])
     tied = {at: rows.axes[place] for at, place in enumerate(batch)}
     index = build.with_axes(index, {at: dim for at, dim in tied.items() if dim is not None})
+    index = build.named_number(index) if index.node.is_number else index
     dim = table.axes[axis]
     assert dim is not None
     if table.node.kind in ("number", "fill") and table.node.number == 0:

@@ -20,6 +20,20 @@ def reduction(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
     return build.reduce(name, inputs[0], [int(it) for it in equation.params["axes"]])
 
 
+def any_or_all(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
+    """`reduce_or` and `reduce_and` of masks: the largest and the smallest of zeros and ones."""
+    (mask,) = inputs
+    if mask.dtype != "bool":
+        raise build.fail(
+            f"`{equation.primitive}` of integers is not in the language",
+            "compute it before, and pass the result as an argument",
+        )
+    name = "max" if equation.primitive == "reduce_or" else "min"
+    numbers = build.cast(mask, "int32")
+    found = build.reduce(name, numbers, [int(it) for it in equation.params["axes"]])
+    return build.infix("!=", found, build.constant(0, found.shape, "int32"), "bool")
+
+
 def cumsum(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
     """Running sums."""
     axis = int(equation.params["axis"])

@@ -492,7 +492,9 @@ class Speller:
         if node.kind == "infix":
             own = BINDING[node.name]
             a, b = node.arguments
-            return f"{self._operand(a, own)} {node.name} {self._operand(b, own + 1)}"
+            # An expression has one comparison: the operands of another are in parentheses.
+            left = self._operand(a, own + (own == COMPARED))
+            return f"{left} {node.name} {self._operand(b, own + 1)}"
         if node.kind == "product":
             a, b = node.arguments
             suffix = ",".join(dim.root.name for dim in node.sources)

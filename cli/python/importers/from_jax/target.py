@@ -247,7 +247,7 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, 
         raise Failure("the function returns no array", "return what the program is to compute")
     outputs = [".".join(_words(path)) or "out" for path, _ in paths]
     found = [(".".join(_words(path)), _words(path), leaf) for path, leaf in leaves]
-    parameters = {name: _is_parameters(name, value) for name, value in given.items()}
+    parameters = {_word(name): _is_parameters(name, value) for name, value in given.items()}
     return Traced(jaxpr, found, outputs, parameters)
 
 
@@ -256,8 +256,14 @@ def _words(path: Any) -> tuple[str, ...]:
     words = []
     for key in path:
         word = getattr(key, "key", getattr(key, "name", getattr(key, "idx", None)))
-        words.append(re.sub(r"[^A-Za-z0-9_]", "_", str(word)))
+        words.append(_word(str(word)))
     return tuple(words)
+
+
+def _word(name: str) -> str:
+    """A name in the letters that names of programs have."""
+    word = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return word if word.strip("_") else "x"
 
 
 def _is_parameters(name: str, value: Any) -> bool:

@@ -25,7 +25,7 @@ def import_model(
     bound_arguments(model.forward, args, named)
     graph = graph_of(model, args, named)
     function, given = as_function(graph)
-    options.parameters = ["params"]
+    options.parameters = ["params"] if "params" in given else []
     names = hints(graph.nodes)
 
     def place_of(eqn: Any) -> Place:

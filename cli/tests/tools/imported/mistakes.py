@@ -63,3 +63,7 @@ def leaving(x):
 
 def without_result(x):
     x * 2
+
+
+def emptied(x):
+    return x[:0]

@@ -313,6 +313,25 @@ def long_chain(x):
     return x
 
 
+def diagonals(x, y):
+    return jnp.diagonal(x), jnp.trace(x), jnp.diagonal(y)
+
+
+def masks(x, y):
+    is_above = x > 0
+    both = (is_above == (x > 1)) == True  # noqa: E712
+    return is_above.any(axis=1), is_above.all(axis=0), (y > 0).any(), jnp.where(both, x, y)
+
+
+def at_numbers(x):
+    twice = jnp.array([1, 1])
+    return x[twice], x.at[1].add(1.0), x.at[:, 2].add(2.0), x.at[twice].add(1.0)
+
+
+def greek(λ):
+    return jnp.sin(λ)
+
+
 CASES = {
     "square_matrix": (draw(6, 6),),
     "outer": (draw(3, 5),),
@@ -363,4 +382,8 @@ CASES = {
     "gradient_of_scan": (draw(4, 4), draw(6, 3, 4, seed=1)),
     "mapped_over": (draw(3, 4), draw(4, 5)),
     "long_chain": (draw(3, 4),),
+    "diagonals": (draw(4, 4), draw(4, 6)),
+    "masks": (draw(4, 6), draw(4, 6, seed=1)),
+    "at_numbers": (draw(4, 6),),
+    "greek": (draw(4, 6),),
 }

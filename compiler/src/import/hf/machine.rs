@@ -49,12 +49,7 @@ impl Machine {
 
 /// How many devices a mesh has that was typed.
 fn devices_of(mesh: &str) -> Result<u64, String> {
-    let sizes: String = mesh
-        .split(',')
-        .map(|axis| axis.split_whitespace().next().unwrap_or_default())
-        .collect::<Vec<_>>()
-        .join(",");
-    let axes = setting::mesh(&sizes).map_err(|error| format!("--mesh: {error}"))?;
+    let axes = setting::mesh(mesh).map_err(|error| format!("--mesh: {error}"))?;
     Ok(axes.iter().map(|axis| axis.size).product())
 }
 

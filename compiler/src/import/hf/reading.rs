@@ -175,7 +175,7 @@ fn experts(config: &mut Config, traits: Traits) -> Result<Option<Experts>> {
         count,
         chosen,
         width,
-        shared: own.or((several > 0).then_some(several * width)),
+        shared: own.or((several > 0).then_some(several.saturating_mul(width))),
         has_shared_gate: own.is_some(),
         is_sigmoid: config.text(&["scoring_func"])?.as_deref() == Some("sigmoid"),
         is_normalised: config.flag("norm_topk_prob")? || is_always_normalised,
@@ -197,6 +197,11 @@ fn limit(config: &mut Config, count: u64) -> Result<Option<Limit>> {
     };
     if !count.is_multiple_of(groups) {
         return Err(format!("`n_group` is {groups}, which does not divide {count} experts"));
+    }
+    if kept < groups && count / groups < best {
+        return Err(format!(
+            "`n_group` is {groups} of {count} experts, and groups are chosen by {best} of each"
+        ));
     }
     Ok((kept < groups).then_some(Limit { groups, kept, best }))
 }
@@ -269,7 +274,9 @@ fn left_out(
 ) -> Result<()> {
     let epsilon = config.number("rms_norm_eps")?.unwrap_or(1e-6);
     if (epsilon - 1e-6).abs() > 1e-12 {
-        warnings.push(format!("`rms_norm_eps` is {epsilon:e}, and `rmsnorm` adds 1e-6"));
+        let written = format!("{epsilon:e}");
+        let written = written.strip_suffix("e0").unwrap_or(&written);
+        warnings.push(format!("`rms_norm_eps` is {written}, and `rmsnorm` adds 1e-6"));
     }
     if config.has("quantization_config") {
         warnings.push("`quantization_config`: weights are bf16 in the program".to_owned());

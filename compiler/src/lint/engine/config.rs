@@ -110,12 +110,27 @@ impl Config {
 /// Errors of TOML itself, or of the keys.
 fn unreadable(error: &toml::de::Error) -> Diag {
     let span = error.span().map_or(Span::default(), to_span);
-    let message = error.message().lines().next().unwrap_or("not understood").to_owned();
-    let diag = Diag::error(BAD_CONFIGURATION, message, span, "here");
-    diag.help(
+    let message = error.message().lines().next().unwrap_or("not understood");
+    let diag = |message: String| Diag::error(BAD_CONFIGURATION, message, span, "here");
+    let of_type = message.strip_prefix("invalid type: ").and_then(|rest| rest.rsplit_once(", "));
+    if let Some((_, expected)) = of_type {
+        let (what, example) = expected_type(expected.trim_start_matches("expected "));
+        return diag(format!("this is not {what}")).help(format!("write {what}: `{example}`"));
+    }
+    diag(message.to_owned()).help(
         "the keys are select, ignore, warn, deny, exclude, [options.CODE] and [[overrides]] \
         with paths",
     )
+}
+
+/// What is expected somewhere, by its type in the words of `serde`, and an example.
+fn expected_type(name: &str) -> (&'static str, &'static str) {
+    match name {
+        "a sequence" => ("a list", "[\"SW301\"]"),
+        "a map" => ("a table", "[options.SW321]"),
+        "f64" => ("a number", "0.1"),
+        _ => ("a text", "\"SW301\""),
+    }
 }
 
 fn to_span(range: Range<usize>) -> Span {
@@ -196,7 +211,10 @@ impl Reader {
         let mut found = Vec::new();
         for (name, &value) in numbers {
             match lint.parameter(name.get_ref()) {
-                Ok(parameter) => found.push((lint, parameter.name, value)),
+                Ok(parameter) if value >= 0.0 && value.is_finite() => {
+                    found.push((lint, parameter.name, value));
+                }
+                Ok(_) => self.wrong(format!("{value} is not a number from 0 on"), name.span()),
                 Err(message) => self.wrong(message, name.span()),
             }
         }

@@ -76,7 +76,7 @@ fn finding(context: &LintContext<'_>, value: ValueId) -> Option<Finding> {
     let copies: f64 = idle.iter().map(|axis| axis.size as f64).product();
     let held = local_shape::local_bytes(program, value, &sharding);
     let wasted = held * (1.0 - 1.0 / copies);
-    if wasted < LINT.number(context, "share") * capacity {
+    if idle.is_empty() || wasted < LINT.number(context, "share") * capacity {
         return None;
     }
     let names: Vec<String> = idle.iter().map(|axis| format!("`{}`", axis.name)).collect();

@@ -43,7 +43,8 @@ impl Resolver<'_> {
     }
 
     pub(in crate::resolve) fn in_block(&mut self, span: Span, keyword: &str) -> Option<&Block> {
-        if self.blocks.is_empty() {
+        // A block that is wrong has been reported.
+        if self.blocks.is_empty() && self.wrong_blocks.is_empty() {
             let diag = Diag::error(
                 codes::NO_BLOCK,
                 format!("`{keyword}` stands outside a `repeat`"),
@@ -163,10 +164,13 @@ impl Resolver<'_> {
             });
         let value = inside.or_else(|| self.anywhere(name))?;
         if self.repeats.exited_block(self.inside(), self.values[value].repeat).is_none() {
-            return self.bad_call(
-                &format!("`{function}({})` is for values of a block, after it", name.node),
-                span,
+            let message = format!("`{function}({})` is for values of a block, after it", name.node);
+            let help = format!(
+                "name a value that the block defines; `{0}` is that of its last layer, if it is \
+                 carried: write `{0}` alone",
+                name.node
             );
+            return self.bad_call_with(&message, span, &help);
         }
         let operand = self.placed(value, name, layout.as_ref(), argument.span)?;
         Some(self.map(form, vec![operand]))

@@ -301,6 +301,18 @@ fn what_is_generated_compiles_without_a_warning() {
 }
 
 #[test]
+fn folders_of_one_name_in_several_inputs_are_one_module() {
+    let folder = empty("folders-of-one-name");
+    for path in ["one/a/x", "one/b/y", "two/a/z"] {
+        put(&folder.join(path).with_extension("shard"), MLP);
+    }
+    let inputs = ["one", "two"].map(|input| folder.join(input));
+    build::configure().out_dir(folder.join("out")).run(&inputs).expect("the programs are right");
+    let module = text(&folder.join("out/shardwise.rs"));
+    assert_eq!(module.matches("pub mod a {").count(), 1, "{module}");
+}
+
+#[test]
 fn warnings_are_reported_and_can_be_denied() {
     let folder = empty("warned");
     let plan = shardwise::plan("mlp", MLP, &Options::default()).expect("it is right").to_string();

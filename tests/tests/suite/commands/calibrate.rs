@@ -267,6 +267,19 @@ fn what_is_no_measurement_is_refused_with_what_to_type() {
 }
 
 #[test]
+fn what_is_given_twice_is_refused() {
+    for (text, message) in [
+        ("kind,bytes,bytes,measured_us\npass,1024,64,2\n", "two columns are called `bytes`"),
+        ("kind,bytes,measured_us,measured_s\npass,1024,2,3\n", "this row has two times"),
+    ] {
+        let findings = calibrate(&[("bench.csv", text)], &h100(), "mine").expect_err(text);
+        assert_eq!(findings.to_string(), message);
+    }
+    let blank = "kind,bytes,measured_us,measured_s,,\npass,1024,2,,,\n";
+    assert!(calibrate(&[("bench.csv", blank)], &h100(), "mine").is_ok());
+}
+
+#[test]
 fn what_the_chip_lacks_is_reported_at_the_measurement() {
     let text = "kind,bytes,devices,nodes,measured_us\nall_reduce,1024,16,2,12\n";
     let bare = hardware::parse("bare.toml", "[bare]\nbf16 = 1e15\n").expect("a hardware file");

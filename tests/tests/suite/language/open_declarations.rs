@@ -48,3 +48,18 @@ fn a_layer_to_train_with_less_and_less_memory() {
         plan_snapshot("open", &format!("mlp-train-{name}"), &planned);
     }
 }
+
+/// An output whose sharding is open leaves with the last that it accepts, as the plan says; what
+/// else it would accept is not held until the end.
+#[test]
+fn an_open_output_is_held_once() {
+    let source = "hardware h100\nmesh X=2\ndim A=8, B=4, C=12\ninput x[A, C_X], z[B_X, C]\n\
+        y[A, C] = x + 1.0\nw = softmax_B(z)\noutput w[B, C]\noutput y[A, C_?]\n";
+    let plan = |source: &str| {
+        let planned = shardwise::plan("open", source, &Options::default());
+        planned.unwrap_or_else(|findings| panic!("{findings}")).to_string()
+    };
+    let once = plan(source);
+    assert!(once.contains("# memory: peak 384 B "), "{once}");
+    assert_eq!(once, plan(&once));
+}

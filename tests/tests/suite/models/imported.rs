@@ -231,8 +231,29 @@ fn mistakes_are_named() {
     let given = |setting: Setting| program(&config, &setting).map(|_| ()).expect_err("wrong");
     let mesh = Some("X".to_owned());
     assert!(given(Setting { mesh, ..Setting::default() }).starts_with("--mesh: "));
+    for (mesh, expected) in [
+        ("X=4 Y=2", "--mesh: `X=4 Y=2` gives more than one size; separate them by commas"),
+        ("X=4 fast", "--mesh: `4 fast` in `X=4 fast` is not a size"),
+    ] {
+        let error = given(Setting { mesh: Some(mesh.to_owned()), ..Setting::default() });
+        assert!(error.starts_with(expected), "{error}");
+    }
     let hardware = Some("h1000".to_owned());
     assert!(given(Setting { hardware, ..Setting::default() }).contains("no hardware `h1000`"));
+}
+
+#[test]
+fn numbers_that_no_program_can_have_are_refused() {
+    let mut config: Value =
+        serde_json::from_str(&read("tests/configs/deepseek-v3.json")).expect("fixtures are JSON");
+    let error = |config: &Value| {
+        program(&config.to_string(), &Setting::default()).map(|_| ()).expect_err("it is wrong")
+    };
+    config["rope_scaling"] = json!({"factor": 1e300, "mscale_all_dim": 1e300});
+    assert_eq!(error(&config), "its program would be wrong: `scale` cannot be inf");
+    config["n_group"] = json!(256);
+    let groups = "`n_group` is 256 of 256 experts, and groups are chosen by 2 of each";
+    assert_eq!(error(&config), groups);
 }
 
 #[test]
@@ -248,6 +269,8 @@ fn what_is_left_out_is_a_warning_and_a_comment() {
         imported.warnings.join("\n").contains("in the model, and bf16 in the program")
     };
     assert_eq!(["float32", "float16", "torch.bfloat16"].map(wide), [true, false, false]);
+    let without = with("rms_norm_eps", json!(0)).unwrap_or_else(|error| panic!("{error}"));
+    assert!(without.warnings.join("\n").contains("`rms_norm_eps` is 0, and `rmsnorm` adds 1e-6"));
     for warning in &imported.warnings {
         let comments: String = imported.program.replace("\n#  ", "");
         assert!(comments.contains(warning), "{warning}\n{comments}");

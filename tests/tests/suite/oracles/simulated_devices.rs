@@ -265,6 +265,14 @@ fn what_would_fill_the_memory_is_refused() {
 }
 
 #[test]
+fn one_statement_and_one_device_are_no_plural() {
+    let source = "hardware h100\nmesh X=1\ndim I=4\ninput a[I]\noutput b[I] = gelu(a)\n";
+    let verdict = verify("one", source, &Options::default(), &Setup::default());
+    let verdict = verdict.expect("the program is right").to_string();
+    assert!(verdict.contains(" 1 statement on 1 device ("), "{verdict}");
+}
+
+#[test]
 fn what_would_take_minutes_is_refused() {
     let chain = |count: usize| {
         let statements = (0..count).map(|i| format!("v{} = gelu(v{i})\n", i + 1));

@@ -39,6 +39,10 @@ def _pow(a: Array, b: Any) -> Array:
     return jnp.power(a, b) if not isinstance(b, float) or b != int(b) else jnp.power(a, int(b))
 
 
+def _hardtanh(x: Array, least: Any = -1.0, most: Any = 1.0) -> Array:
+    return jnp.clip(x, least, most)
+
+
 def _softplus(x: Array, beta: Any = 1, threshold: Any = 20) -> Array:
     return jax.nn.softplus(x * beta) / beta if beta != 1 else jax.nn.softplus(x)
 
@@ -68,7 +72,7 @@ TABLE: dict[str, Callable[..., Array]] = {
     "log": jnp.log, "log2": jnp.log2, "log1p": jnp.log1p, "sqrt": jnp.sqrt,
     "rsqrt": jax.lax.rsqrt, "sin": jnp.sin, "cos": jnp.cos, "tanh": jnp.tanh,
     "sigmoid": jax.nn.sigmoid, "relu": jax.nn.relu, "silu": jax.nn.silu, "erf": jax.lax.erf,
-    "relu6": jax.nn.relu6, "hardtanh": jnp.clip, "mish": jax.nn.mish, "square": jnp.square,
+    "relu6": jax.nn.relu6, "hardtanh": _hardtanh, "mish": jax.nn.mish, "square": jnp.square,
     "reciprocal": jnp.reciprocal, "sign": jnp.sign, "round": jnp.round, "floor": jnp.floor,
     "ceil": jnp.ceil, "logical_not": jnp.logical_not, "bitwise_not": jnp.invert,
     "isnan": jnp.isnan, "isinf": jnp.isinf, "hardswish": jax.nn.hard_swish,
