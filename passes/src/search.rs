@@ -7,7 +7,8 @@
 //!
 //! * [`serial`] adds up all steps, or all collectives: one minimisation;
 //! * [`balanced`] minimises the time of the busiest resource, or the schedule: minimisations under
-//!   weights of the resources, by cutting planes and then by branch and bound;
+//!   weights of the resources, and for schedules of chains of statements (`combined`), by cutting
+//!   planes and then by branch and bound;
 //! * [`memory`] enforces the memory limit of a device: capacity rows, and Lagrangian relaxation.
 //!
 //! `balanced` and `memory` call `serial`; this file selects one of the three. [`parts`] does so for

@@ -41,6 +41,13 @@ const WORTHWHILE: f64 = 0.005;
 /// How far a solution may be above its bound, as a share of the gap that is left.
 const NEAR: f64 = 0.05;
 
+/// What is added to the best share of an axis, for plans whose links are less busy: those of the
+/// best shares have the least sum, in which what is longest may be long.
+const MORE: [f64; 2] = [0.025, 0.1];
+
+/// How far such a plan may be above the least sum.
+const LOOSE: f64 = 0.01;
+
 /// The bounds of schedules by resources and chains, from the best shares of resources on; adds the
 /// plans that attain them.
 pub(super) fn bounds<'t>(
@@ -76,6 +83,9 @@ pub(super) fn bounds<'t>(
         }
         next = shares;
     }
+    if rounds > 0 {
+        search.move_less(known, &bounds);
+    }
     bounds
 }
 
@@ -89,6 +99,23 @@ struct Combined<'p, 't> {
 }
 
 impl<'t> Combined<'_, 't> {
+    /// Adds plans that move less along each axis than those of the best shares.
+    fn move_less(&mut self, known: &mut Known<'t>, bounds: &[Bound]) {
+        let best = bounds.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        let Some(Bound { seconds, shares }) = best else { return };
+        for axis in 1..known.resources {
+            for more in MORE {
+                let wanted_s = known.wanted_s();
+                if !known.is_open(*seconds) || wanted_s - seconds < wanted_s * WORTHWHILE {
+                    return;
+                }
+                let mut shares = shares.clone();
+                shares.resources[axis] += more;
+                self.minimize(known, &shares, LOOSE);
+            }
+        }
+    }
+
     /// What the weighted sum is at least, seconds; adds a plan in which it is within a ratio of
     /// that.
     fn minimize(&mut self, known: &mut Known<'t>, shares: &Shares, enough: f64) -> f64 {
