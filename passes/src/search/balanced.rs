@@ -265,9 +265,11 @@ impl<'t> Known<'t> {
         {
             let path = CriticalPath::new(preferring(self));
             root.lower_bound_s = root.lower_bound_s.max(path.lower_bound_s(path.all()));
-            let combined = combined::bounds(self, &path, &root.bounds, root.lower_bound_s);
-            root.lower_bound_s = root.lower_bound_s.max(least_s(&combined));
-            root.bounds.extend(combined);
+            if self.request.effort != Effort::Quick {
+                let combined = combined::bounds(self, &path, &root.bounds, root.lower_bound_s);
+                root.lower_bound_s = root.lower_bound_s.max(least_s(&combined));
+                root.bounds.extend(combined);
+            }
             root.critical_path = Some(path);
         }
         Ok(root)
