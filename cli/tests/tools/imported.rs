@@ -196,7 +196,7 @@ fn names_roles_and_the_machine_are_those_that_are_given() {
     }
 }
 
-/// Graphs of PyTorch leave out arguments that are the default.
+/// Graphs of `PyTorch` leave out arguments that are the default.
 #[test]
 fn operations_of_pytorch_have_its_defaults() {
     require(&["python3"]);
