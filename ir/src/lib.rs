@@ -18,6 +18,7 @@
 
 mod analysis;
 pub mod codes;
+mod counted;
 pub mod functions;
 mod loops;
 pub mod print;
@@ -31,6 +32,7 @@ pub mod verify;
 pub use analysis::{
     collective, dataflow, host_memory, nvlink_domain, order, shape, sparse, weights,
 };
+pub use counted::counted;
 pub use loops::{checkpoint, pipeline, unroll};
 pub use shardwise_grammar::ast::Role;
 pub use shardwise_grammar::diag::{Diag, Severity};

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use shardwise::Options;
 use shardwise::lint::formats::Summary;
 use shardwise::lint::{self, Finding, Linted, Settings};
+use shardwise::units::counted;
 use similar::TextDiff;
 
 use super::inputs;
@@ -110,12 +111,11 @@ fn print_diff(files: &[Checked], output: &mut Output) -> Result {
         let diff = TextDiff::from_lines(&before.source, &after.source);
         output.print(&diff.unified_diff().header(&before.name, &before.name).to_string())?;
     }
-    output.remark(&format!("{} in {}", counted(edits, "safe edit"), counted(changed, "file")))
-}
-
-/// `1 file`, `2 files`.
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+    output.remark(&format!(
+        "{} in {}",
+        counted(edits as u64, "safe edit"),
+        counted(changed as u64, "file")
+    ))
 }
 
 /// Writes the fixed programs, and reports the remaining findings.
@@ -156,7 +156,7 @@ fn summarize(args: &CheckArgs, files: &[Linted], edits: usize, output: &mut Outp
         CheckFormat::Of(format) => format.name == "concise",
     };
     if is_news && for_people {
-        let made = || format!("{} made; ", counted(edits, "edit"));
+        let made = || format!("{} made; ", counted(edits as u64, "edit"));
         let edits = if edits > 0 { made() } else { String::new() };
         output.remark(&format!("{edits}{summary}"))?;
     }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use shardwise::files::MOST_BYTES;
 use shardwise::hardware::named_file::named;
+use shardwise::units::counted;
 
 use crate::error::{Error, Result};
 use crate::output::Output;
@@ -100,9 +101,7 @@ impl Contents {
 
     /// `2 programs`, `1 program and 1 hardware file`.
     fn count(&self) -> String {
-        let many = |count: usize, what: &str| {
-            format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-        };
+        let many = |count: usize, what: &str| counted(count as u64, what);
         match self.files.len() - self.programs {
             0 => many(self.programs, "program"),
             others => {

@@ -1,5 +1,7 @@
 //! Quantities for people: three significant digits, decimal units, fixed width.
 
+pub use shardwise_ir::counted;
+
 /// `746 us`, `3.85 ms`, `0 s`.
 pub fn seconds(seconds: f64) -> String {
     scaled(seconds, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")])
@@ -8,16 +10,6 @@ pub fn seconds(seconds: f64) -> String {
 /// `134 MB`, `96 GB`, `64 B`.
 pub fn bytes(bytes: f64) -> String {
     scaled(bytes, &[(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")])
-}
-
-/// `1 stage`, `4 stages`, `8 microbatches`.
-pub(crate) fn counted(count: u64, what: &str) -> String {
-    let ending = match (count, what.ends_with('h')) {
-        (1, _) => "",
-        (_, true) => "es",
-        (_, false) => "s",
-    };
-    format!("{count} {what}{ending}")
 }
 
 /// `+1.2 ms`, `-310 us`, `+0 ns`.

@@ -17,24 +17,13 @@
 use crate::Diag;
 pub use crate::blocks::Pipeline;
 use crate::codes::pipeline as codes;
+use crate::counted;
 use crate::ids::{AxisId, DimId, RepeatId, ValueId};
 use crate::program::{BlockKind, Blocks, MapFn, MapForm, Op, OpKind, Opaque, Program, Repeat};
 use crate::rearrange::{Rearrange, Window};
 use crate::sharding::{AxisRef, DimPin, Pin};
 pub use crate::stages::{Run, Schedule, Stages, TripCount};
 use crate::unroll::is_loop_exit;
-
-/// `1 microbatch`, `8 microbatches`.
-pub(crate) fn microbatches(count: u64) -> String {
-    let es = if count == 1 { "" } else { "es" };
-    format!("{count} microbatch{es}")
-}
-
-/// `1 stage`, `8 stages`.
-pub(crate) fn stages(count: u64) -> String {
-    let s = if count == 1 { "" } else { "s" };
-    format!("{count} stage{s}")
-}
 
 impl Program {
     /// The pipeline that the layers of a block are in.
@@ -285,7 +274,7 @@ impl Check<'_> {
         let message =
             format!("{parts} devices cannot share the {rows} of `{name}` that a microbatch has");
         let diag = Diag::error(codes::UNEVEN, message, span, "split so")
-            .and(pipeline.span, microbatches(pipeline.microbatches));
+            .and(pipeline.span, counted(pipeline.microbatches, "microbatch"));
         Some(
             diag.help(format!(
                 "write fewer microbatches, or split `{name}` over fewer devices here"

@@ -12,11 +12,11 @@ use shardwise_grammar::ast::{self, Role, SizeExpr, Statement};
 use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
-use crate::Diag;
 use crate::ids::{AxisId, DimId, RepeatId, ValueId};
-use crate::pipeline::{self, Pipeline, Schedule, Stages};
+use crate::pipeline::{Pipeline, Schedule, Stages};
 use crate::program::{BlockKind, MapForm};
 use crate::suggest::nearest_divisor;
+use crate::{Diag, counted};
 use blocks::Contents;
 
 /// The limit of stages times chunks.
@@ -186,8 +186,8 @@ impl Resolver<'_> {
     fn rounds(&mut self, frame: &Frame, parts: &SizeExpr) -> Option<()> {
         let stages = self.mesh.axes[frame.axis].size;
         let (microbatches, name) = (frame.microbatches, frame.schedule.name());
-        let counted = pipeline::microbatches(microbatches);
-        let on_stages = pipeline::stages(stages);
+        let all = counted(microbatches, "microbatch");
+        let on_stages = counted(stages, "stage");
         let two_rounds = stages.saturating_mul(2);
         let of_microbatches = (parts.span, "so many microbatches".to_owned());
         let ((span, label), message, help) = match frame.schedule {
@@ -195,7 +195,7 @@ impl Resolver<'_> {
                 if frame.chunks > 1 && !microbatches.is_multiple_of(stages) =>
             {
                 let be = if microbatches == 1 { "is" } else { "are" };
-                let message = format!("{counted} {be} not a multiple of {on_stages}");
+                let message = format!("{all} {be} not a multiple of {on_stages}");
                 let help = format!("with `chunks={}`, write a multiple of {stages}", frame.chunks);
                 (of_microbatches, message, help)
             }
@@ -206,12 +206,12 @@ impl Resolver<'_> {
             ),
             Schedule::DualPipe if !microbatches.is_multiple_of(2) || microbatches < two_rounds => (
                 of_microbatches,
-                format!("`{name}` on {on_stages} cannot run {counted}"),
+                format!("`{name}` on {on_stages} cannot run {all}"),
                 format!("write an even number of them, from {two_rounds} on"),
             ),
             Schedule::DualPipeV if microbatches < two_rounds => (
                 of_microbatches,
-                format!("`{name}` on {on_stages} cannot run {counted}"),
+                format!("`{name}` on {on_stages} cannot run {all}"),
                 format!("write {two_rounds} of them or more"),
             ),
             _ => return Some(()),
@@ -248,9 +248,9 @@ impl Resolver<'_> {
         let stages = self.mesh.axes[frame.axis].size;
         let positions = stages.saturating_mul(frame.chunks);
         let parts = if frame.chunks == 1 {
-            pipeline::stages(stages)
+            counted(stages, "stage")
         } else {
-            format!("{} of {} chunks", pipeline::stages(stages), frame.chunks)
+            format!("{} of {} chunks", counted(stages, "stage"), frame.chunks)
         };
         if let Some(listed) = &frame.layers {
             return self.listed_layers(listed, &parts, positions, count);
@@ -259,8 +259,8 @@ impl Resolver<'_> {
             return Some(());
         }
         let name = &self.mesh.axes[frame.axis].name;
-        let s = if count == 1 { "" } else { "s" };
-        let message = format!("{count} layer{s} cannot be spread over {parts}");
+        let layer = counted(count, "layer");
+        let message = format!("{layer} cannot be spread over {parts}");
         let write = match layers {
             Some(layers) => format!("write `repeat {layers}={positions}`"),
             None => format!("write {positions} layers or more in all blocks together"),

@@ -7,9 +7,9 @@
 use crate::codes::mesh as codes;
 
 use super::Resolver;
-use crate::Diag;
 use crate::hardware::{Hardware, Wraparound};
 use crate::mesh::{Axis, AxisKind, Mesh};
+use crate::{Diag, counted};
 
 impl Resolver<'_> {
     /// Reports a mesh with more devices on the links of one pod than the pod has.
@@ -23,7 +23,7 @@ impl Resolver<'_> {
             Wraparound::Switched => ("node", "ib"),
             Wraparound::Cube4 | Wraparound::Full16 | Wraparound::WholePod => ("pod", "dcn"),
         };
-        let has = if chips == 1 { "1 chip".to_owned() } else { format!("{chips} chips") };
+        let has = counted(chips, "chip");
         let message =
             format!("a {pod} of `{}` has {has}, and this mesh has {used} in one", hardware.name);
         let span = self.mesh_span.unwrap_or_default();

@@ -39,7 +39,7 @@ use crate::search::known_plans::Known;
 use crate::search::objective::Objective;
 use crate::search::outcome::{Effort, Found, Optimality, Refusal, Request};
 use crate::search::serial::solve;
-use crate::search::shares::{self, Bound, Shares, least_s};
+use crate::search::shares::{self, Bound, MOST_IN_VAIN, ROUNDS, Shares, least_s};
 use crate::search::starts::in_pairs;
 use crate::search::tie_break::prefer;
 use crate::solver::branch_and_bound::{OpenNode, Outcome, best_first, can_prune};
@@ -47,12 +47,6 @@ use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::model::UnaryCosts;
 use crate::solver::reprice;
 use crate::solver::tabulate::{Classified, TabulatedTerms};
-
-/// Shares tried at most.
-const ROUNDS: usize = 24;
-
-/// Consecutive shares that raise no bound and find no better plan, after which no others are tried.
-const MOST_IN_VAIN: usize = 4;
 
 /// A bound within this ratio of the best that shares can have ends a quick search for them.
 const NEAR: f64 = 0.99;
@@ -312,7 +306,7 @@ impl<'t> Known<'t> {
     /// Adds plans in which a second of a collective counts less than one of compute, beside which
     /// a part of it runs.
     fn discount_links(&mut self) -> Result<(), Infeasible> {
-        let interrupt = self.quick();
+        let interrupt = self.little_work();
         let plan = |discount: &f64| {
             let mut shares = vec![*discount; self.resources];
             shares[0] = 1.0;

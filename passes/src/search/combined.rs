@@ -18,19 +18,13 @@ use crate::search::critical_path::CriticalPath;
 use crate::search::known_plans::Known;
 use crate::search::longest_chain::Assigned;
 use crate::search::serial::is_pruned;
-use crate::search::shares::{self, Bound, Shares};
+use crate::search::shares::{self, Bound, MOST_IN_VAIN, ROUNDS, Shares};
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::minimize::{Limits, minimize_with};
 use crate::solver::weight::Weight;
 
-/// Shares tried at most.
-const ROUNDS: usize = 24;
-
 /// The share of a time by which a bound has to rise, to be worth other shares.
 const LITTLE: f64 = 1e-3;
-
-/// Consecutive shares that raise no bound and find no better plan, after which no others are tried.
-const MOST_IN_VAIN: usize = 4;
 
 /// Steps between shardings that are priced for all shares together, at most: some seconds.
 const MOST_REPRICED: usize = 1 << 20;
@@ -57,15 +51,14 @@ pub(super) fn bounds<'t>(
     mut least_s: f64,
 ) -> Vec<Bound> {
     let equal = || Shares::of_resources(vec![1.0 / known.resources as f64; known.resources]);
-    let best = of_resources.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    let first = best.map_or_else(equal, |best| best.shares.clone());
+    let first = shares::highest(of_resources).map_or_else(equal, |highest| highest.shares.clone());
     let mut search = Combined { path, chains: Vec::new(), met: Vec::new() };
     let mut bounds: Vec<Bound> = Vec::new();
     let (mut next, mut lowest_s, mut in_vain) = (first, f64::INFINITY, 0);
     let rounds = ROUNDS.min(MOST_REPRICED / known.tables.ways().max(1));
     while bounds.len() < rounds && in_vain < MOST_IN_VAIN {
         let (wanted_s, best_s) = (known.wanted_s(), known.best_s());
-        if !known.is_open(least_s) || wanted_s - least_s < wanted_s * WORTHWHILE {
+        if !is_worthwhile(known, least_s) {
             break;
         }
         let enough = NEAR * (1.0 - least_s / wanted_s);
@@ -89,6 +82,12 @@ pub(super) fn bounds<'t>(
     bounds
 }
 
+/// Whether a bound leaves a gap that is worth more shares, and there is time for them.
+fn is_worthwhile(known: &Known<'_>, least_s: f64) -> bool {
+    let wanted_s = known.wanted_s();
+    known.is_open(least_s) && wanted_s - least_s >= wanted_s * WORTHWHILE
+}
+
 /// A search for shares.
 struct Combined<'p, 't> {
     path: &'p CriticalPath<'t>,
@@ -101,12 +100,10 @@ struct Combined<'p, 't> {
 impl<'t> Combined<'_, 't> {
     /// Adds plans that move less along each axis than those of the best shares.
     fn move_less(&mut self, known: &mut Known<'t>, bounds: &[Bound]) {
-        let best = bounds.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        let Some(Bound { seconds, shares }) = best else { return };
+        let Some(Bound { seconds, shares }) = shares::highest(bounds) else { return };
         for axis in 1..known.resources {
             for more in MORE {
-                let wanted_s = known.wanted_s();
-                if !known.is_open(*seconds) || wanted_s - seconds < wanted_s * WORTHWHILE {
+                if !is_worthwhile(known, *seconds) {
                     return;
                 }
                 let mut shares = shares.clone();
@@ -123,7 +120,7 @@ impl<'t> Combined<'_, 't> {
         let problem = self.problem(known, &tables, shares);
         let model = shares.chains.model(&problem, self.path);
         let mut trees = model.tree_tables();
-        let limits = Limits { interrupt: known.quick(), enough, ..Limits::default() };
+        let limits = Limits { interrupt: known.little_work(), enough, ..Limits::default() };
         let mut cost =
             |assignment: &[usize], trees: &mut [Trees<'_>]| model.cost(assignment, trees);
         let solution = minimize_with(&model, &mut trees, &limits, Weight::INFINITE, &mut cost);

@@ -96,8 +96,8 @@ impl<'t> Known<'t> {
         self.best_s().min(self.request.below_s())
     }
 
-    /// What ends the search for a plan of which no proof is needed.
-    pub(super) fn quick(&self) -> Interrupt {
+    /// What ends a search that needs no proof.
+    pub(super) fn little_work(&self) -> Interrupt {
         let share = (Effort::Quick.work() / self.request.effort.work()).min(1.0);
         self.request.interrupt.with_work(share)
     }

@@ -7,6 +7,12 @@ use crate::reshard::tables::Tables;
 use crate::search::chain::ChainWeights;
 use crate::search::objective::Objective;
 
+/// Shares tried at most.
+pub(super) const ROUNDS: usize = 24;
+
+/// Consecutive shares that raise no bound and find no better plan, after which no others are tried.
+pub(super) const MOST_IN_VAIN: usize = 4;
+
 /// Sets of shares that bound subproblems: those with the best bounds at the root, beside each
 /// resource alone, which bounds a subproblem in which everything is chosen.
 const KEPT: usize = 3;
@@ -46,8 +52,13 @@ impl Shares {
 }
 
 /// The best of some bounds.
+pub(super) fn highest(bounds: &[Bound]) -> Option<&Bound> {
+    bounds.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds))
+}
+
+/// What no plan takes less than by some bounds.
 pub(super) fn least_s(bounds: &[Bound]) -> f64 {
-    bounds.iter().map(|bound| bound.seconds).fold(0.0, f64::max)
+    highest(bounds).map_or(0.0, |bound| bound.seconds)
 }
 
 /// The shares that bound subproblems.
