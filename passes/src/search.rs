@@ -22,7 +22,9 @@
 pub(crate) mod balanced;
 mod chain;
 mod combined;
+mod counterparts;
 mod critical_path;
+mod crossing;
 mod known_plans;
 mod longer_schedule;
 mod longest_chain;

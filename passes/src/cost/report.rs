@@ -270,20 +270,24 @@ pub(crate) fn resources_s(plan: &Plan, steps: &[StepCost]) -> Vec<f64> {
 /// Seconds for which a schedule at least runs or waits for the steps of a resource: of compute,
 /// then of each axis. What stages do once per step has nothing beside it and counts for all.
 pub(crate) fn waited_s(plan: &Plan, steps: &[StepCost]) -> Vec<f64> {
-    let mut waited = vec![0.0; 1 + plan.program.mesh.axes.len()];
-    for (step, cost) in plan.steps.iter().zip(steps) {
+    let mut waited = vec![alone_s(plan, steps); 1 + plan.program.mesh.axes.len()];
+    let runs_alone = |step: &Step| pipeline_stages::runs_alone(&plan.program, step);
+    for (step, cost) in plan.steps.iter().zip(steps).filter(|(step, _)| !runs_alone(step)) {
         let seconds = cost.least_waited_s();
-        if pipeline_stages::runs_alone(&plan.program, step) {
-            for resource in &mut waited {
-                *resource += seconds;
-            }
-        } else if cost.is_move(step) {
+        if cost.is_move(step) {
             cost.links.iter().for_each(|axis| waited[1 + axis.index()] += seconds);
         } else {
             waited[0] += seconds;
         }
     }
     waited
+}
+
+/// Seconds of the steps that have nothing beside them.
+pub(crate) fn alone_s(plan: &Plan, steps: &[StepCost]) -> f64 {
+    let runs_alone = |step: &Step| pipeline_stages::runs_alone(&plan.program, step);
+    let alone = plan.steps.iter().zip(steps).filter(|(step, _)| runs_alone(step));
+    alone.map(|(_, cost)| cost.least_waited_s()).fold(0.0, |a, b| a + b)
 }
 
 /// Busy seconds of the link to the host.

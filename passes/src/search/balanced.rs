@@ -20,10 +20,11 @@
 //! balance the resources are those whose schedules can be short. Both together bound it more
 //! tightly, by shares of resources and of chains ([`crate::search::combined`]). (Where collectives
 //! run in chunks beside products, or at the ends of a step ([`crate::cost::step_ends`]), no chain
-//! is a bound.) Every plan that is met on the way is scheduled. The search starts from the plans of
-//! the other objectives, so it is never worse than they are; these and others within memory are in
-//! [`crate::search::starts`]. Where only plans below a goal are wanted, the bounds come first: what
-//! they exclude needs no starts.
+//! is a bound.) Every plan that is met on the way is scheduled, and so are some between them
+//! ([`crate::search::crossing`]). The search starts from the plans of the other objectives, so it
+//! is never worse than they are; these and others within memory are in [`crate::search::starts`].
+//! Where only plans below a goal are wanted, the bounds come first: what they exclude needs no
+//! starts.
 
 use shardwise_ir::collectives::Collectives;
 use shardwise_ir::plan::Plan;
@@ -34,7 +35,9 @@ use crate::problem::Problem;
 use crate::propagate::textbook::Infeasible;
 use crate::reshard::tables::Tables;
 use crate::search::combined;
+use crate::search::counterparts;
 use crate::search::critical_path::CriticalPath;
+use crate::search::crossing;
 use crate::search::known_plans::Known;
 use crate::search::objective::Objective;
 use crate::search::outcome::{Effort, Found, Optimality, Refusal, Request};
@@ -79,23 +82,28 @@ pub(crate) fn search(
     // What is out of reach needs no starts.
     let is_bounded_first = request.below_s().is_finite();
     if is_bounded_first {
-        root = known.root().map_err(Refusal::Infeasible)?;
+        root = known.root(Vec::new()).map_err(Refusal::Infeasible)?;
     }
     let first_s = root.lower_bound_s;
     if request.is_out_of_reach(first_s) || request.is_bound_enough() {
         return Err(Refusal::NotBelow(Some(first_s)));
     }
-    match starts(first_s) {
-        Ok(starts) => starts.into_iter().for_each(|start| _ = known.add(start)),
-        Err(_) if known.best.is_some() => {}
+    let starts = match starts(first_s) {
+        Ok(starts) => starts,
+        Err(_) if known.best.is_some() => Vec::new(),
         Err(Refusal::NotBelow(_)) => return Err(Refusal::NotBelow(Some(first_s))),
         Err(refusal) => return Err(refusal),
+    };
+    for start in &starts {
+        known.add(start.clone());
     }
-    if !is_bounded_first {
-        root = known.root().map_err(Refusal::Infeasible)?;
+    if is_bounded_first {
+        root.plans.extend(starts);
+    } else {
+        root = known.root(starts).map_err(Refusal::Infeasible)?;
     }
-    if request.objective == Objective::Scheduled && request.effort != Effort::Quick {
-        known.discount_links().map_err(Refusal::Infeasible)?;
+    if request.effort != Effort::Quick {
+        root.add_plans(&mut known).map_err(Refusal::Infeasible)?;
     }
     let mut lower_bound_s = root.lower_bound_s;
     if known.is_open(lower_bound_s) {
@@ -241,26 +249,65 @@ struct Root<'t> {
     bounds: Vec<Bound>,
     /// The bound by chains, where the schedule is minimised.
     critical_path: Option<CriticalPath<'t>>,
+    /// Plans that are known.
+    plans: Vec<Plan>,
+    /// The choices of plans that attain bounds by resources and chains together.
+    met: Vec<Vec<usize>>,
     /// The best of all.
     lower_bound_s: f64,
 }
 
+impl<'t> Root<'t> {
+    /// Adds plans that attain no bound.
+    fn add_plans(&mut self, known: &mut Known<'t>) -> Result<(), Infeasible> {
+        if known.request.objective == Objective::Scheduled {
+            let discounted = known.discounted()?;
+            for plan in discounted {
+                known.add(plan.clone());
+                self.plans.push(plan);
+            }
+        }
+        if known.is_worthwhile(self.lower_bound_s) {
+            self.cross(known);
+        }
+        Ok(())
+    }
+
+    /// Adds plans between the best one and others that are known.
+    fn cross(&self, known: &mut Known<'t>) {
+        let own;
+        let problem = if let Some(path) = &self.critical_path {
+            path.problem()
+        } else {
+            own = preferring(known);
+            &own
+        };
+        let others = self.plans.iter().filter_map(|plan| counterparts::assignment(problem, plan));
+        let others: Vec<Vec<usize>> = self.met.iter().cloned().chain(others).collect();
+        crossing::cross(known, problem, &others);
+    }
+}
+
 impl<'t> Known<'t> {
-    /// Bounds of all plans; adds those that attain them.
-    fn root(&mut self) -> Result<Root<'t>, Infeasible> {
-        let bounds = self.bounds()?;
-        let mut root = Root { lower_bound_s: least_s(&bounds), bounds, critical_path: None };
+    /// Bounds of all plans, some of which are known; adds those that attain them.
+    fn root(&mut self, mut plans: Vec<Plan>) -> Result<Root<'t>, Infeasible> {
         let is_chained = self.request.objective == Objective::Scheduled
             && self.tables.program.collectives == Collectives::Whole
             && !pipeline_stages::hides_step_ends(self.tables.program);
+        let is_combined = is_chained && self.request.effort != Effort::Quick;
+        let is_enough = is_combined && !plans.is_empty() && !combined::has_all_rounds(self.tables);
+        let bounds = if is_enough { Vec::new() } else { self.bounds(&mut plans)? };
+        let mut root = Root { lower_bound_s: least_s(&bounds), bounds, plans, ..Root::default() };
         if is_chained
             && self.is_open(root.lower_bound_s)
             && !self.request.is_out_of_reach(root.lower_bound_s)
         {
             let path = CriticalPath::new(preferring(self));
             root.lower_bound_s = root.lower_bound_s.max(path.lower_bound_s(path.all()));
-            if self.request.effort != Effort::Quick {
-                let combined = combined::bounds(self, &path, &root.bounds, root.lower_bound_s);
+            if is_combined {
+                let (combined, met) =
+                    combined::bounds(self, &path, &root.plans, root.lower_bound_s);
+                root.met = met;
                 root.lower_bound_s = root.lower_bound_s.max(least_s(&combined));
                 root.bounds.extend(combined);
             }
@@ -269,8 +316,8 @@ impl<'t> Known<'t> {
         Ok(root)
     }
 
-    /// Bounds by cutting planes; adds the plans that attain them.
-    fn bounds(&mut self) -> Result<Vec<Bound>, Infeasible> {
+    /// Bounds by cutting planes; adds the plans that attain them, also to some that are known.
+    fn bounds(&mut self, plans: &mut Vec<Plan>) -> Result<Vec<Bound>, Infeasible> {
         let interrupt = &self.request.interrupt;
         let is_quick = self.request.effort == Effort::Quick;
         let mut bounds: Vec<Bound> = Vec::new();
@@ -295,6 +342,7 @@ impl<'t> Known<'t> {
             let raises = solved.exact || seconds - least_s > (wanted_s - least_s) * LITTLE;
             let best_s = self.best_s();
             bounds.push(Bound { seconds, shares });
+            plans.push(solved.plan.clone());
             if !self.add(solved.plan) || interrupt.is_due() {
                 break;
             }
@@ -303,9 +351,9 @@ impl<'t> Known<'t> {
         Ok(bounds)
     }
 
-    /// Adds plans in which a second of a collective counts less than one of compute, beside which
-    /// a part of it runs.
-    fn discount_links(&mut self) -> Result<(), Infeasible> {
+    /// Plans in which a second of a collective counts less than one of compute, beside which a part
+    /// of it runs.
+    fn discounted(&self) -> Result<Vec<Plan>, Infeasible> {
         let interrupt = self.little_work();
         let plan = |discount: &f64| {
             let mut shares = vec![*discount; self.resources];
@@ -314,11 +362,9 @@ impl<'t> Known<'t> {
             let solved = solve(Problem::new(&problem, 1.0), self.textbook, &interrupt);
             solved.map(|solved| solved.plan)
         };
-        if !self.request.interrupt.is_due() {
-            for plan in in_pairs(&DISCOUNTS, plan) {
-                self.add(plan?);
-            }
+        if self.request.interrupt.is_due() {
+            return Ok(Vec::new());
         }
-        Ok(())
+        in_pairs(&DISCOUNTS, plan).into_iter().collect()
     }
 }

@@ -102,7 +102,7 @@ impl ChainWeights {
         for (&statement, &weight) in &self.statements {
             let choices = problem.variables[statement].choices.iter_mut();
             for (choice, &seconds) in choices.zip(path.seconds(statement)) {
-                choice.weight = choice.weight + scaled(seconds, weight);
+                choice.weight = choice.weight + seconds.scaled(weight);
             }
         }
     }
@@ -111,7 +111,7 @@ impl ChainWeights {
     pub(super) fn model(&self, problem: &Problem<'_>, path: &CriticalPath<'_>) -> Model {
         let mut model = problem.model();
         for (&Way { definition, demand }, &weight) in &self.ways {
-            let graph = path.graph(definition).reweighted(|seconds| scaled(seconds, weight));
+            let graph = path.graph(definition).reweighted(|seconds| seconds.scaled(weight));
             let tree = problem.term(&problem.definitions[definition]);
             let terminals = vec![tree.terminals[demand].clone()];
             let graph_number = model.graphs.len();
@@ -132,10 +132,6 @@ impl ChainWeights {
     ) -> Weight {
         let distance = || path.graph(definition).distance(from, to);
         let weight = self.definitions.get(&definition);
-        weight.map_or(Weight::ZERO, |&weight| scaled(distance(), weight))
+        weight.map_or(Weight::ZERO, |&weight| distance().scaled(weight))
     }
-}
-
-fn scaled(seconds: Weight, weight: f64) -> Weight {
-    if seconds.is_finite() { Weight::seconds(seconds.as_seconds() * weight) } else { seconds }
 }

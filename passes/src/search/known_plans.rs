@@ -27,6 +27,9 @@ const QUICK: f64 = 0.2;
 /// many searches, most of which find none.
 const BELOW_A_GOAL: f64 = 0.125;
 
+/// The share of a time by which a bound has to be below it for better ones to be looked for.
+const WORTHWHILE: f64 = 0.005;
+
 /// The best plan so far.
 pub(super) struct Incumbent {
     pub plan: Plan,
@@ -153,6 +156,13 @@ impl<'t> Known<'t> {
     /// Whether a bound leaves a gap, and there is time to close it.
     pub(super) fn is_open(&self, lower_bound_s: f64) -> bool {
         !can_prune(lower_bound_s, self.best_s()) && !self.request.interrupt.is_due()
+    }
+
+    /// Whether the gap is one for which better bounds and plans are looked for by more than branch
+    /// and bound, and there is time for them.
+    pub(super) fn is_worthwhile(&self, least_s: f64) -> bool {
+        let wanted_s = self.wanted_s();
+        self.is_open(least_s) && wanted_s - least_s >= wanted_s * WORTHWHILE
     }
 
     /// The least time of the plans that fit.

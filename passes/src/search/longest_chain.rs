@@ -1,4 +1,4 @@
-//! The longest chain of an assignment.
+//! The longest chain of a plan, or of the average of several.
 //!
 //! One pass over the program, as in [`crate::cost::chains`], of one state each: a statement ends
 //! after the last of its operands has arrived, or, in a block, after what is computed before it.
@@ -16,45 +16,48 @@ use shardwise_ir::ids::RepeatId;
 use shardwise_ir::program::{Blocks, Program};
 
 use crate::cost::chains::{Chained, is_staged, range_of};
-use crate::problem::{Choice, Demand, Problem, Root};
+use crate::problem::{Choice, Definition, Demand, Problem, Root};
 use crate::search::chain::{Chain, Way};
 use crate::search::critical_path::CriticalPath;
+use crate::solver::dreyfus_wagner::Terminal;
 use crate::solver::weight::Weight;
 
-/// An assignment to the problem of a critical path.
-pub(super) struct Assigned<'c, 'a> {
+/// How long statements and the ways of values take in a plan, or on the average of several.
+pub(super) struct Durations<'c, 'a> {
     path: &'c CriticalPath<'a>,
-    assignment: Vec<usize>,
-    /// For each definition, when each state is reached from that in which it is defined.
-    reached: Vec<Vec<Weight>>,
+    statements: Vec<Weight>,
+    /// For each definition, the ways to its demands.
+    ways: Vec<Vec<Weight>>,
 }
 
-impl<'c, 'a> Assigned<'c, 'a> {
-    /// Of an assignment to a problem with some of the choices of the path's.
-    pub(super) fn new(
-        path: &'c CriticalPath<'a>,
-        problem: &Problem<'_>,
-        assignment: &[usize],
-    ) -> Self {
-        let chosen = problem.variables.iter().zip(assignment);
-        let chosen = chosen.map(|(variable, &choice)| &variable.choices[choice]);
-        let own = path.problem().variables.iter().zip(chosen).map(|(variable, chosen)| {
-            let is_chosen = |choice: &Choice| {
-                choice.result == chosen.result && choice.operands == chosen.operands
-            };
-            variable.choices.iter().position(is_chosen).unwrap_or(0)
-        });
-        let assignment: Vec<usize> = own.collect();
-        let problem = path.problem();
-        let reached = problem.definitions.iter().map(|definition| {
-            let (root, _) = problem.realised(definition, &assignment);
-            path.reached(definition, &[(root, Weight::ZERO)])
-        });
-        Self { reached: reached.collect(), path, assignment }
+impl<'c, 'a> Durations<'c, 'a> {
+    /// Of choices of the path's problem.
+    pub(super) fn new(path: &'c CriticalPath<'a>, choices: &[usize]) -> Self {
+        let statements = choices.iter().enumerate();
+        let statements =
+            statements.map(|(statement, &choice)| path.seconds(statement)[choice]).collect();
+        Self { path, statements, ways: ways(path, choices) }
+    }
+
+    /// The average of several, with shares that add up to one.
+    pub(super) fn average(all: &[(&Self, f64)]) -> Option<Self> {
+        let path = all.first()?.0.path;
+        let weighted = |of: &dyn Fn(&Self) -> Weight| {
+            all.iter().map(|(it, share)| of(it).scaled(*share)).sum()
+        };
+        let statement = |it: usize| weighted(&|of| of.statements[it]);
+        let way = |definition: usize, demand: usize| weighted(&|of| of.ways[definition][demand]);
+        let first = all.first()?.0;
+        let statements = (0..first.statements.len()).map(statement).collect();
+        let ways = first.ways.iter().enumerate();
+        let ways = ways
+            .map(|(definition, ways)| (0..ways.len()).map(|it| way(definition, it)).collect())
+            .collect();
+        Some(Self { path, statements, ways })
     }
 
     /// The length of a chain.
-    pub(super) fn seconds(&self, chain: &Chain) -> f64 {
+    pub(super) fn of(&self, chain: &Chain) -> f64 {
         chain.length(|statement| self.statement(statement), |way| self.way(way)).as_seconds()
     }
 
@@ -78,20 +81,11 @@ impl<'c, 'a> Assigned<'c, 'a> {
     }
 
     fn statement(&self, statement: usize) -> Weight {
-        self.path.seconds(statement)[self.assignment[statement]]
+        self.statements[statement]
     }
 
     fn way(&self, way: Way) -> Weight {
-        let reached = &self.reached[way.definition];
-        match &self.path.problem().definitions[way.definition].demands[way.demand] {
-            Demand::Operand(variable, operand) => {
-                let choices = &self.path.problem().variables[*variable].choices;
-                reached[choices[self.assignment[*variable]].operands[*operand]]
-            }
-            Demand::Fixed(states) => {
-                states.iter().map(|&state| reached[state]).min().unwrap_or(Weight::ZERO)
-            }
-        }
+        self.ways[way.definition][way.demand]
     }
 
     /// The way of an operand of a statement, and what produces it.
@@ -117,6 +111,34 @@ impl<'c, 'a> Assigned<'c, 'a> {
     }
 }
 
+/// The choices of the path's problem that are those of a problem with some of them.
+pub(super) fn choices_of(
+    path: &CriticalPath<'_>,
+    problem: &Problem<'_>,
+    assignment: &[usize],
+) -> Vec<usize> {
+    let chosen = problem.variables.iter().zip(assignment);
+    let chosen = chosen.map(|(variable, &choice)| &variable.choices[choice]);
+    let own = path.problem().variables.iter().zip(chosen).map(|(variable, chosen)| {
+        let is_chosen =
+            |choice: &Choice| choice.result == chosen.result && choice.operands == chosen.operands;
+        variable.choices.iter().position(is_chosen).unwrap_or(0)
+    });
+    own.collect()
+}
+
+/// The ways of each definition to its demands, in the choices of a plan.
+fn ways(path: &CriticalPath<'_>, choices: &[usize]) -> Vec<Vec<Weight>> {
+    let problem = path.problem();
+    let of = |definition: &Definition| {
+        let (root, uses) = problem.realised(definition, choices);
+        let reached = path.reached(definition, &[(root, Weight::ZERO)]);
+        let way = |states: &Terminal| states.iter().map(|&state| reached[state]).min();
+        uses.iter().map(|states| way(states).unwrap_or(Weight::ZERO)).collect()
+    };
+    problem.definitions.iter().map(of).collect()
+}
+
 /// A chain from a place in a block to the same place in the next layer.
 struct Cycle {
     length: Weight,
@@ -133,20 +155,20 @@ struct Cycles {
 }
 
 impl Cycles {
-    /// Those of an assignment, innermost first.
-    fn new(assigned: &Assigned<'_, '_>) -> Self {
+    /// Those of a plan, innermost first.
+    fn new(durations: &Durations<'_, '_>) -> Self {
         let mut cycles = Self::default();
-        let chained = assigned.path.chained();
-        let repeats = &assigned.program().repeats;
+        let chained = durations.path.chained();
+        let repeats = &durations.program().repeats;
         let mut blocks: Vec<RepeatId> = repeats.indices().collect();
         blocks.sort_by_key(|&block| std::cmp::Reverse(repeats.outwards(Some(block)).count()));
         for block in blocks {
             let is_entry = |&it: &usize| chained.is_entry(it) && chained.block(it) == Some(block);
             let entries = range_of(&chained, block).filter(is_entry);
             let of_entries: Vec<(usize, Cycle)> = entries
-                .filter_map(|entry| Some((entry, cycles.of_entry(assigned, block, entry)?)))
+                .filter_map(|entry| Some((entry, cycles.of_entry(durations, block, entry)?)))
                 .collect();
-            let of_compute = cycles.of_compute(assigned, block);
+            let of_compute = cycles.of_compute(durations, block);
             cycles.of_entries.extend(of_entries);
             cycles.of_compute.extend(of_compute.map(|cycle| (block, cycle)));
         }
@@ -155,30 +177,30 @@ impl Cycles {
 
     fn of_entry(
         &self,
-        assigned: &Assigned<'_, '_>,
+        durations: &Durations<'_, '_>,
         block: RepeatId,
         entry: usize,
     ) -> Option<Cycle> {
-        let mut pass = Pass::new(assigned, self, Some(block), Start::Entry(entry));
+        let mut pass = Pass::new(durations, self, Some(block), Start::Entry(entry));
         pass.run();
-        let (way, root) = assigned.read(entry, assigned.operands(entry))?;
+        let (way, root) = durations.read(entry, durations.operands(entry))?;
         let Root::Produced(producer) = root else { return None };
-        let length = pass.ends[producer]?.at + assigned.way(way);
+        let length = pass.ends[producer]?.at + durations.way(way);
         let mut chain = pass.to(producer);
         chain.add_way(way, 1);
         Some(Cycle { length, chain })
     }
 
-    fn of_compute(&self, assigned: &Assigned<'_, '_>, block: RepeatId) -> Option<Cycle> {
-        let mut pass = Pass::new(assigned, self, Some(block), Start::Compute);
+    fn of_compute(&self, durations: &Durations<'_, '_>, block: RepeatId) -> Option<Cycle> {
+        let mut pass = Pass::new(durations, self, Some(block), Start::Compute);
         pass.run();
         let last = pass.computed?;
         Some(Cycle { length: pass.ends[last]?.at, chain: pass.to(last) })
     }
 
     /// The longest of a block.
-    fn layer(&self, assigned: &Assigned<'_, '_>, block: RepeatId) -> Option<&Cycle> {
-        let chained = assigned.path.chained();
+    fn layer(&self, durations: &Durations<'_, '_>, block: RepeatId) -> Option<&Cycle> {
+        let chained = durations.path.chained();
         let own = self.of_entries.iter().filter(|(entry, _)| chained.block(**entry) == Some(block));
         let own = own.map(|(_, cycle)| cycle).chain(self.of_compute.get(&block));
         own.max_by_key(|cycle| cycle.length)
@@ -216,7 +238,7 @@ struct End {
 
 /// A pass over the program, or over a layer of a block.
 struct Pass<'p, 'a> {
-    assigned: &'p Assigned<'p, 'a>,
+    durations: &'p Durations<'p, 'a>,
     cycles: &'p Cycles,
     of: Option<RepeatId>,
     start: Start,
@@ -227,22 +249,22 @@ struct Pass<'p, 'a> {
 
 impl<'p, 'a> Pass<'p, 'a> {
     fn new(
-        assigned: &'p Assigned<'p, 'a>,
+        durations: &'p Durations<'p, 'a>,
         cycles: &'p Cycles,
         of: Option<RepeatId>,
         start: Start,
     ) -> Self {
-        let mut ends = vec![None; assigned.assignment.len()];
+        let mut ends = vec![None; durations.statements.len()];
         let mut computed = None;
         if let Start::Entry(entry) = start {
             ends[entry] = Some(End { at: Weight::ZERO, waits: Waits::Nothing });
             computed = Some(entry);
         }
-        Self { assigned, cycles, of, start, ends, computed }
+        Self { durations, cycles, of, start, ends, computed }
     }
 
     fn run(&mut self) {
-        let chained = self.assigned.path.chained();
+        let chained = self.durations.path.chained();
         let statements = match self.of {
             Some(block) => range_of(&chained, block),
             None => 0..self.ends.len(),
@@ -260,8 +282,8 @@ impl<'p, 'a> Pass<'p, 'a> {
 
     /// Whether a statement is in no chain of this pass.
     fn is_apart(&self, statement: usize) -> bool {
-        let chained = self.assigned.path.chained();
-        let program = self.assigned.program();
+        let chained = self.durations.path.chained();
+        let program = self.durations.program();
         let block = chained.block(statement);
         let is_own_entry = self.of.is_some() && chained.is_entry(statement) && block == self.of;
         let is_staged = program.pipeline(block).is_some();
@@ -271,21 +293,21 @@ impl<'p, 'a> Pass<'p, 'a> {
     }
 
     fn computes(&self, statement: usize) -> bool {
-        let chained = self.assigned.path.chained();
+        let chained = self.durations.path.chained();
         chained.computes(statement) && !chained.is_entry(statement)
     }
 
     /// Whether a statement waits for what is computed before it.
     fn computes_in_order(&self, statement: usize) -> bool {
-        self.computes(statement) && self.assigned.path.chained().block(statement).is_some()
+        self.computes(statement) && self.durations.path.chained().block(statement).is_some()
     }
 
     /// When a statement ends, if a chain leads to it.
     fn end(&self, statement: usize) -> Option<End> {
-        let assigned = self.assigned;
-        let reads = (0..assigned.operands(statement)).filter_map(|operand| {
-            let (way, root) = assigned.read(statement, operand)?;
-            let arrives = assigned.way(way);
+        let durations = self.durations;
+        let reads = (0..durations.operands(statement)).filter_map(|operand| {
+            let (way, root) = durations.read(statement, operand)?;
+            let arrives = durations.way(way);
             Some(match root {
                 Root::Produced(producer) => {
                     let at = self.ends[producer]?.at + arrives;
@@ -314,14 +336,14 @@ impl<'p, 'a> Pass<'p, 'a> {
         let ends = reads.chain(after).chain(begins);
         let last = ends.reduce(|best, end| if end.at > best.at { end } else { best })?;
         let layers = self.cycle(statement).map(|(cycle, more)| cycle.length.times(more));
-        let own = assigned.statement(statement) + layers.unwrap_or(Weight::ZERO);
+        let own = durations.statement(statement) + layers.unwrap_or(Weight::ZERO);
         Some(End { at: last.at + own, ..last })
     }
 
     /// The cycle of the block that a statement enters with a loop-carried value, and how often.
     fn cycle(&self, statement: usize) -> Option<(&'p Cycle, u64)> {
-        let block = self.assigned.path.chained().block(statement)?;
-        Some((self.cycles.of_entries.get(&statement)?, self.assigned.more(block)))
+        let block = self.durations.path.chained().block(statement)?;
+        Some((self.cycles.of_entries.get(&statement)?, self.durations.more(block)))
     }
 
     /// The cycles of the blocks around a statement that are not around another before it.
@@ -330,13 +352,13 @@ impl<'p, 'a> Pass<'p, 'a> {
         before: usize,
         statement: usize,
     ) -> impl Iterator<Item = (&'p Cycle, u64)> + use<'p, 'a> {
-        let (assigned, cycles) = (self.assigned, self.cycles);
-        let chained = assigned.path.chained();
-        let repeats = &assigned.program().repeats;
+        let (durations, cycles) = (self.durations, self.cycles);
+        let chained = durations.path.chained();
+        let repeats = &durations.program().repeats;
         let (from, to) = (chained.block(before), chained.block(statement));
         let entered = repeats.outwards(to).filter(move |&block| !repeats.is_inside(from, block));
         entered
-            .filter_map(move |block| Some((cycles.of_compute.get(&block)?, assigned.more(block))))
+            .filter_map(move |block| Some((cycles.of_compute.get(&block)?, durations.more(block))))
     }
 
     /// The chain to the end of a statement.
@@ -372,14 +394,14 @@ impl<'p, 'a> Pass<'p, 'a> {
     fn longest(&self) -> Chain {
         let ends = self.ends.iter().enumerate();
         let statements = ends.filter_map(|(it, end)| Some((end.as_ref()?.at, it, None)));
-        let definitions = self.assigned.path.problem().definitions.iter().enumerate();
+        let definitions = self.durations.path.problem().definitions.iter().enumerate();
         let outputs = definitions.flat_map(|(definition, of)| {
             let fixed =
                 of.demands.iter().enumerate().filter(|(_, of)| matches!(of, Demand::Fixed(_)));
             fixed.filter_map(move |(demand, _)| {
                 let Root::Produced(producer) = of.root else { return None };
                 let way = Way { definition, demand };
-                Some((self.ends[producer]?.at + self.assigned.way(way), producer, Some(way)))
+                Some((self.ends[producer]?.at + self.durations.way(way), producer, Some(way)))
             })
         });
         let Some((_, last, way)) = statements.chain(outputs).max_by_key(|(at, ..)| *at) else {

@@ -15,19 +15,16 @@
 //! work* makes worse decisions everywhere, and still took most of the time; *no search of longer
 //! programs* would leave out those whose heads or experts need a part of an axis.
 
-use std::collections::VecDeque;
-
-use indexmap::{IndexMap, IndexSet};
-use rustc_hash::FxBuildHasher;
-use shardwise_ir::ids::{DimId, RepeatId, ValueId};
-use shardwise_ir::plan::{Plan, StepKind};
-use shardwise_ir::program::{Op, OpKind, Phase, Program};
-use shardwise_ir::sharding::{AxisRef, Sharding, Unreduced};
+use indexmap::IndexSet;
+use shardwise_ir::ids::ValueId;
+use shardwise_ir::plan::Plan;
+use shardwise_ir::program::Program;
 
 use crate::cost::report;
 use crate::insert_collectives::plan;
-use crate::problem::{Choice, Decision, Problem, Variable};
+use crate::problem::{Decision, Problem};
 use crate::reshard::tables::Tables;
+use crate::search::counterparts::Counterparts;
 use crate::search::objective::Objective;
 use crate::search::outcome::Request;
 use crate::solver::dreyfus_wagner::Trees;
@@ -87,33 +84,32 @@ fn minimum(problem: &Problem<'_>, limits: Limits) -> Option<Weight> {
 /// Leaves those operations that `plan` has as well, and that are not about any of the values, the
 /// layout that they have there.
 fn keep_layouts(problem: &mut Problem<'_>, plan: &Plan, about: &IndexSet<String>) {
-    let (program, tables) = (problem.program, problem.tables);
+    let program = problem.program;
     let mut counterparts = Counterparts::new(plan, program);
-    for variable in &mut problem.variables {
-        let (kept, is_free) = match variable.decides {
-            Decision::Operation(op) => {
-                let op = &program.ops[op];
-                let mut values = op.operands.iter().map(|of| of.value).chain([op.result]);
-                let is_free = values.any(|value| is_about(program, value, about));
-                (counterparts.of(tables, op), is_free)
-            }
-            Decision::Declaration(value) => {
-                let is_free = is_about(program, value, about);
-                (counterparts.of_declaration(tables, value), is_free)
-            }
-        };
-        if let Some((operands, result)) = kept.filter(|_| !is_free) {
-            let is_kept =
-                |choice: &Choice| choice.operands.starts_with(&operands) && choice.result == result;
-            keep_one(variable, is_kept);
+    let kept: Vec<Option<usize>> = problem
+        .variables
+        .iter()
+        .map(|variable| {
+            let is_free = decides_about(program, variable.decides, about);
+            counterparts.choice(problem, variable).filter(|_| !is_free)
+        })
+        .collect();
+    for (variable, kept) in problem.variables.iter_mut().zip(kept) {
+        if let Some(kept) = kept {
+            variable.choices = vec![variable.choices.swap_remove(kept)];
         }
     }
 }
 
-/// Removes all choices but the first of those that are kept, if there are any.
-fn keep_one(variable: &mut Variable, is_kept: impl Fn(&Choice) -> bool) {
-    if let Some(kept) = variable.choices.iter().position(is_kept) {
-        variable.choices = vec![variable.choices.swap_remove(kept)];
+/// Whether a decision is on one of these values.
+fn decides_about(program: &Program, decides: Decision, names: &IndexSet<String>) -> bool {
+    match decides {
+        Decision::Operation(op) => {
+            let op = &program.ops[op];
+            let mut values = op.operands.iter().map(|of| of.value).chain([op.result]);
+            values.any(|value| is_about(program, value, names))
+        }
+        Decision::Declaration(value) => is_about(program, value, names),
     }
 }
 
@@ -123,71 +119,4 @@ fn is_about(program: &Program, value: ValueId, names: &IndexSet<String>) -> bool
     let is_number = |end: &str| end.bytes().all(|byte| byte.is_ascii_digit());
     let whole = name.rsplit_once('.').filter(|(_, end)| is_number(end)).map(|(whole, _)| whole);
     names.contains(name) || whole.is_some_and(|whole| names.contains(whole))
-}
-
-/// What operations of two forms have in common: those that are alike follow each other in the same
-/// order in both. Numbers of parts differ after the change.
-type Likeness = (std::mem::Discriminant<OpKind>, Vec<Vec<DimId>>, Option<RepeatId>, Phase);
-
-fn likeness(program: &Program, op: &Op) -> Likeness {
-    let values = op.operands.iter().map(|of| of.value).chain([op.result]);
-    let dims = values.map(|value| program.values[value].dims.clone()).collect();
-    (std::mem::discriminant(&op.kind), dims, op.repeat, op.phase)
-}
-
-/// The operations of a plan's program, for those that are alike in another one.
-struct Counterparts<'p> {
-    plan: &'p Plan,
-    /// The axes that each of its own is in the other program.
-    axes: Vec<Vec<AxisRef>>,
-    /// The steps that are left of operations that are alike, in order.
-    left: IndexMap<Likeness, VecDeque<usize>, FxBuildHasher>,
-}
-
-/// The states of what an operation reads and gives.
-type States = (Vec<usize>, usize);
-
-impl<'p> Counterparts<'p> {
-    fn new(plan: &'p Plan, program: &Program) -> Self {
-        let known = &plan.program.mesh;
-        let named = |name: &str| program.mesh.named(name).unwrap_or_default();
-        let axes = known.axes.iter().map(|axis| named(&axis.name));
-        let axes = axes.map(|axes| axes.into_iter().map(AxisRef::whole).collect()).collect();
-        let mut left: IndexMap<Likeness, VecDeque<usize>, FxBuildHasher> = IndexMap::default();
-        for (number, step) in plan.steps.iter().enumerate() {
-            if let StepKind::Local(op) = step.kind {
-                let alike = likeness(&plan.program, &plan.program.ops[op]);
-                left.entry(alike).or_default().push_back(number);
-            }
-        }
-        Self { plan, axes, left }
-    }
-
-    /// The states of the counterpart of an operation, if there is one.
-    fn of(&mut self, tables: &Tables<'_>, op: &Op) -> Option<States> {
-        let number = self.left.get_mut(&likeness(tables.program, op))?.pop_front()?;
-        let step = &self.plan.steps[number];
-        let read = step.operands.iter().zip(op.sharded_operands());
-        let state = |value, sharding| tables.of(value).space.find(&self.renamed(sharding));
-        let operands: Option<Vec<usize>> =
-            read.map(|(known, operand)| state(operand.value, &known.sharding)).collect();
-        operands.zip(state(op.result, &step.result.sharding))
-    }
-
-    /// The state of the declared value of the same name, if there is one.
-    fn of_declaration(&self, tables: &Tables<'_>, value: ValueId) -> Option<States> {
-        let name = &tables.program.values[value].name;
-        let known = self.plan.program.values.iter().find(|known| known.name == *name)?;
-        let sharding = known.declared_sharding.as_ref()?.exact()?;
-        Some((Vec::new(), tables.of(value).space.find(&self.renamed(&sharding))?))
-    }
-
-    /// A sharding of the plan on the axes of the other program.
-    fn renamed(&self, sharding: &Sharding) -> Sharding {
-        let named = |axes: &[AxisRef]| -> Vec<AxisRef> {
-            axes.iter().flat_map(|axis| &self.axes[axis.axis().index()]).copied().collect()
-        };
-        let unreduced = Unreduced::new(sharding.unreduced.kind(), named(sharding.unreduced.axes()));
-        Sharding { dims: sharding.dims.iter().map(|axes| named(axes).into()).collect(), unreduced }
-    }
 }

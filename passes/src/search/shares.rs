@@ -74,10 +74,8 @@ pub(super) fn kept(mut bounds: Vec<Bound>, resources: usize) -> Vec<Shares> {
 
 /// The shares under which the known plan with the least weighted time has the most, and that time,
 /// above which no shares have a bound. Each plan has the seconds of everything that has a share.
-/// Times are in units of that of the plan with the shortest longest one, for the solver's sake.
 pub(super) fn best(plans: &[Vec<f64>], count: usize) -> (Vec<f64>, f64) {
-    let longest = plans.iter().map(|plan| plan.iter().copied().fold(f64::MIN_POSITIVE, f64::max));
-    let unit = longest.fold(f64::INFINITY, f64::min);
+    let unit = shortest(plans);
     let mut lp = Lp::new(OptimizationDirection::Maximize);
     let least = lp.add_var(1.0, (0.0, f64::INFINITY));
     let shares: Vec<_> = (0..count).map(|_| lp.add_var(0.0, (0.0, 1.0))).collect();
@@ -90,4 +88,27 @@ pub(super) fn best(plans: &[Vec<f64>], count: usize) -> (Vec<f64>, f64) {
         return (vec![1.0 / count as f64; count], f64::INFINITY);
     };
     (shares.iter().map(|&share| solution[share].max(0.0)).collect(), solution[least] * unit)
+}
+
+/// The shares of known plans on whose average what takes longest is shortest: those for which
+/// [`best`] shares are best.
+pub(super) fn of_plans(plans: &[Vec<f64>]) -> Vec<f64> {
+    let unit = shortest(plans);
+    let mut lp = Lp::new(OptimizationDirection::Minimize);
+    let longest = lp.add_var(1.0, (0.0, f64::INFINITY));
+    let shares: Vec<_> = plans.iter().map(|_| lp.add_var(0.0, (0.0, 1.0))).collect();
+    lp.add_constraint(shares.iter().map(|&share| (share, 1.0)), ComparisonOp::Eq, 1.0);
+    for part in 0..plans.first().map_or(0, Vec::len) {
+        let weighted = shares.iter().zip(plans).map(|(&share, plan)| (share, plan[part] / unit));
+        lp.add_constraint(weighted.chain([(longest, -1.0)]), ComparisonOp::Le, 0.0);
+    }
+    let solved = lp.solve();
+    let share = |share| solved.as_ref().map_or(0.0, |solution| solution[share].max(0.0));
+    shares.into_iter().map(share).collect()
+}
+
+/// The time of the plan with the shortest longest one, as a unit for the solver's sake.
+fn shortest(plans: &[Vec<f64>]) -> f64 {
+    let longest = plans.iter().map(|plan| plan.iter().copied().fold(f64::MIN_POSITIVE, f64::max));
+    longest.fold(f64::INFINITY, f64::min)
 }

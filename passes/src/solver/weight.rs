@@ -70,6 +70,12 @@ impl Weight {
         Self(self.0.saturating_mul(u128::from(count)).min(Self::INFINITE.0))
     }
 
+    /// A share of its seconds; infinite stays infinite.
+    #[must_use]
+    pub fn scaled(self, share: f64) -> Self {
+        if self.is_finite() { Self::seconds(self.as_seconds() * share) } else { self }
+    }
+
     /// Whether it can be reached at all.
     pub fn is_finite(self) -> bool {
         self < Self::INFINITE
