@@ -338,6 +338,11 @@ fn an_option_that_fits_no_program_ends_with_2_and_says_what_exists() {
 }
 
 #[test]
+fn the_page_of_costs_shows_what_the_command_prints() {
+    assert_eq!(crate::common::run_page("compiler/docs/cost.md", &crate::common::root()), 1);
+}
+
+#[test]
 fn cost_says_what_bounds_a_program_and_where_that_turns() {
     let arguments = ["cost", "tests/programs/sweep/fsdp.shard", "--strategy", "textbook"];
     let printed = text(&run(&arguments, "").stdout);
