@@ -338,6 +338,15 @@ fn an_option_that_fits_no_program_ends_with_2_and_says_what_exists() {
 }
 
 #[test]
+fn a_program_after_a_pass_has_no_other_format() {
+    let output = run(&["plan", "-", "--print-after", "search", "--format", "json"], MATMUL);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("not as --format json"), "{}", text(&output.stderr));
+    let as_text = run(&["plan", "-", "--print-after", "search", "--format", "text"], MATMUL);
+    assert_eq!(as_text.status.code(), Some(0));
+}
+
+#[test]
 fn the_page_of_costs_shows_what_the_command_prints() {
     assert_eq!(crate::common::run_page("compiler/docs/cost.md", &crate::common::root()), 1);
 }
