@@ -46,6 +46,13 @@ fn a_plan_and_its_program_do_not_differ() {
 }
 
 #[test]
+fn standard_input_may_be_both_sides() {
+    let output = run(&["diff", "-", "-"], &after());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("0 changed, 3 unchanged\n"));
+}
+
+#[test]
 fn limits_end_with_1_and_name_what_they_limit() {
     let limits: [(&[&str], Option<&str>); 6] = [
         (
