@@ -53,6 +53,13 @@ fn standard_input_may_be_both_sides() {
 }
 
 #[test]
+fn an_option_that_is_wrong_for_both_sides_is_reported_once() {
+    let output = run(&["diff", BEFORE, BEFORE, "--dim", "B=0"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stderr).matches("is not a size").count(), 1);
+}
+
+#[test]
 fn limits_end_with_1_and_name_what_they_limit() {
     let limits: [(&[&str], Option<&str>); 6] = [
         (
