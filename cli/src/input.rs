@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use shardwise::codes;
 
@@ -50,13 +51,26 @@ const MOST_BYTES: u64 = 256_000_000;
 pub(crate) fn bytes(path: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if path == "-" {
-        io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+        bytes = standard_input()?;
     } else {
         File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     }
     if bytes.len() as u64 > MOST_BYTES {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 256 MB"));
     }
+    Ok(bytes)
+}
+
+/// All of standard input, which can be read once, however often `-` is named.
+fn standard_input() -> io::Result<Vec<u8>> {
+    static READ: Mutex<Option<Vec<u8>>> = Mutex::new(None);
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(bytes) = &*read {
+        return Ok(bytes.clone());
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    *read = Some(bytes.clone());
     Ok(bytes)
 }
 

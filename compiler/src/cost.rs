@@ -56,8 +56,8 @@ pub struct Cost {
     pub activations: Activations,
     /// FLOPs of the unsharded program.
     pub flops: f64,
-    /// FLOPs of a device; times the devices, more than `flops` where devices repeat each other's
-    /// work.
+    /// FLOPs of a device on average; times the devices, more than `flops` where devices repeat each
+    /// other's work.
     pub device_flops: f64,
     /// The bound of the program with perfect overlap.
     pub verdict: Verdict,
@@ -239,7 +239,7 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
             device_peak_bytes: report.memory.peak_bytes - report.memory.resident_bytes,
         },
         flops: unsharded_flops(program),
-        device_flops: total(report.steps.iter().map(|cost| cost.times * cost.flops)),
+        device_flops: device_flops(planned),
         verdict: verdict(planned),
         metrics: planned.metrics(),
         expected: planned.expected(),
@@ -296,6 +296,16 @@ fn unsharded_flops(program: &Program) -> f64 {
                 .flops
     });
     total(flops)
+}
+
+/// FLOPs of a device on average: stages of a pipeline differ where they have unequal layers.
+fn device_flops(planned: &Planned) -> f64 {
+    let steps = planned.plan.steps.iter().zip(&planned.report.steps);
+    total(steps.map(|(step, cost)| {
+        let StepKind::Local(op) = &step.kind else { return 0.0 };
+        let program = &planned.plan.program;
+        program.trip_count_on_average(&program.ops[*op]) * cost.flops
+    }))
 }
 
 /// How often an operation runs on all stages together.

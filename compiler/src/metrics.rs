@@ -11,9 +11,9 @@
 //! *MFU* is the time that the products of the model would take at the peak rates of their dtypes on
 //! all chips, over the time of a step: gradients count, products that `checkpoint` computes again,
 //! element-wise work and what several devices repeat do not (Chowdhery et al., `PaLM`, 2022). *HFU*
-//! is the same for the products that devices execute. A product of the backward part is computed
-//! again if the forward part has the same product of the same values: no mark is needed. The time
-//! of a step is that of the plan's own schedule.
+//! is the same for the products that devices execute, on average. A product of the backward part is
+//! computed again if the forward part has the same product of the same values: no mark is needed.
+//! The time of a step is that of the plan's own schedule.
 
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
@@ -24,7 +24,7 @@ use shardwise_ir::program::{Op, Operand, Phase, Program};
 use shardwise_ir::sharding::Sharding;
 use shardwise_ir::total;
 use shardwise_passes::limits::{BusyTimes, Limit};
-use shardwise_passes::report::{self, Report};
+use shardwise_passes::report;
 use shardwise_passes::{ExpandedPlan, local, serving};
 
 use crate::Planned;
@@ -99,7 +99,7 @@ impl Planned {
             bound_by: self.bound_by(),
             model_flops: model.flops,
             mfu: share(model.seconds / chips),
-            hfu: share(executed_s(&self.plan, &self.report)),
+            hfu: share(executed_s(&self.plan)),
             tokens: self.tokens(),
         }
     }
@@ -259,14 +259,21 @@ fn computed_again(program: &Program) -> Vec<OpId> {
     again
 }
 
-/// Seconds at peak rates of the products that a device executes.
-fn executed_s(plan: &ExpandedPlan<'_>, report: &Report) -> f64 {
-    let seconds = plan.steps.iter().zip(&report.steps).map(|(step, cost)| {
+/// Seconds at peak rates of the products that a device executes, on average: devices that wait for
+/// others, in their stage of a pipeline or with fewer terms of a mask, execute less.
+fn executed_s(plan: &ExpandedPlan<'_>) -> f64 {
+    let program = &plan.program;
+    let seconds = plan.steps.iter().map(|step| {
         let StepKind::Local(op) = &step.kind else { return 0.0 };
-        let op = &plan.program.ops[*op];
-        let shardings: Vec<&Sharding> = step.operands.iter().map(|of| &of.sharding).collect();
-        let seconds = || local::work(&plan.program, op, &shardings, &step.result.sharding).flops_s;
-        if op.is_product() { cost.times * seconds() } else { 0.0 }
+        let op = &program.ops[*op];
+        if !op.is_product() {
+            return 0.0;
+        }
+        let operands: Vec<&Sharding> = step.operands.iter().map(|of| &of.sharding).collect();
+        let result = &step.result.sharding;
+        let busiest_s = local::work(program, op, &operands, result).flops_s;
+        let average_s = busiest_s / local::imbalance(program, op, &operands, result);
+        program.trip_count_on_average(op) * average_s
     });
     total(seconds)
 }

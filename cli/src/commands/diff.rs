@@ -1,8 +1,8 @@
 //! `diff`: plans both sides (a plan is its own plan), prints the difference, and exits with 1 if a
 //! limit is broken.
 
-use shardwise::Planned;
 use shardwise::diff::Limits;
+use shardwise::{Options, Planned};
 
 use super::planning::{in_text, one_liner};
 use crate::args::compare::DiffArgs;
@@ -13,7 +13,9 @@ use crate::options;
 use crate::output::Output;
 
 pub(super) fn diff(args: &DiffArgs, output: &mut Output) -> Result {
-    let files = args.files.iter().map(|path| planned_file(path, args, output)).collect::<Vec<_>>();
+    let options = options::planning(&args.planning)?;
+    let files = args.files.iter().map(|path| planned_file(path, &options, output));
+    let files = files.collect::<Vec<_>>();
     let expressions = args.expressions.iter();
     let lines = expressions.map(|expression| planned_line(expression, args, output));
     let mut sides = files.into_iter().chain(lines.collect::<Vec<_>>());
@@ -38,8 +40,8 @@ pub(super) fn diff(args: &DiffArgs, output: &mut Output) -> Result {
 }
 
 /// The plan of a file, named by its path: both sides may be versions of one file.
-fn planned_file(path: &str, args: &DiffArgs, output: &mut Output) -> Result<Planned> {
-    let mut planned = planned(&read(path)?, &args.planning, output)?;
+fn planned_file(path: &str, options: &Options, output: &mut Output) -> Result<Planned> {
+    let mut planned = planned(&read(path)?, options, output)?;
     if path == "-" {
         planned.name = "standard input".to_owned();
     }
@@ -51,14 +53,13 @@ fn planned_line(expression: &str, args: &DiffArgs, output: &mut Output) -> Resul
     let source = one_liner(expression, &args.planning.sizes);
     let sizes = in_text(args.planning.sizes.clone());
     let planning = PlanningArgs { sizes, ..args.planning.clone() };
-    let mut planned = planned(&source, &planning, output)?;
+    let mut planned = planned(&source, &options::planning(&planning)?, output)?;
     expression.clone_into(&mut planned.name);
     Ok(planned)
 }
 
-fn planned(source: &Source, planning: &PlanningArgs, output: &mut Output) -> Result<Planned> {
-    let options = options::planning(planning)?;
-    let planned = shardwise::plan(&source.path, &source.text, &options)?;
+fn planned(source: &Source, options: &Options, output: &mut Output) -> Result<Planned> {
+    let planned = shardwise::plan(&source.path, &source.text, options)?;
     output.findings(&planned.warnings)?;
     Ok(planned)
 }

@@ -1,5 +1,6 @@
 //! `plan`: prints plans, or programs after a pass.
 
+use shardwise::export::FORMATS;
 use shardwise::{Pass, Planned};
 
 use super::planning::{for_each_plan, options, sources};
@@ -13,6 +14,10 @@ pub(super) fn plan(args: &PlanArgs, output: &mut Output) -> Result {
     let written = |planned: &Planned| (args.format.write)(planned).map_err(Error::usage);
     match (&args.target.output, args.print_after) {
         (Some(path), _) => target::plan(path, args, written, output),
+        (None, Some(_)) if args.format.name != FORMATS[0].name => Err(Error::usage(format!(
+            "--print-after prints a program as text, not as --format {}",
+            args.format.name
+        ))),
         (None, Some(pass)) => print_after(programs, pass, output),
         (None, None) => {
             for_each_plan(programs, output, |planned, output| output.print(&written(planned)?))

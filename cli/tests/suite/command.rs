@@ -338,6 +338,20 @@ fn an_option_that_fits_no_program_ends_with_2_and_says_what_exists() {
 }
 
 #[test]
+fn a_program_after_a_pass_has_no_other_format() {
+    let output = run(&["plan", "-", "--print-after", "search", "--format", "json"], MATMUL);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("not as --format json"), "{}", text(&output.stderr));
+    let as_text = run(&["plan", "-", "--print-after", "search", "--format", "text"], MATMUL);
+    assert_eq!(as_text.status.code(), Some(0));
+}
+
+#[test]
+fn the_page_of_costs_shows_what_the_command_prints() {
+    assert_eq!(crate::common::run_page("compiler/docs/cost.md", &crate::common::root()), 1);
+}
+
+#[test]
 fn cost_says_what_bounds_a_program_and_where_that_turns() {
     let arguments = ["cost", "tests/programs/sweep/fsdp.shard", "--strategy", "textbook"];
     let printed = text(&run(&arguments, "").stdout);

@@ -46,6 +46,20 @@ fn a_plan_and_its_program_do_not_differ() {
 }
 
 #[test]
+fn standard_input_may_be_both_sides() {
+    let output = run(&["diff", "-", "-"], &after());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("0 changed, 3 unchanged\n"));
+}
+
+#[test]
+fn an_option_that_is_wrong_for_both_sides_is_reported_once() {
+    let output = run(&["diff", BEFORE, BEFORE, "--dim", "B=0"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stderr).matches("is not a size").count(), 1);
+}
+
+#[test]
 fn limits_end_with_1_and_name_what_they_limit() {
     let limits: [(&[&str], Option<&str>); 6] = [
         (

@@ -55,6 +55,20 @@ fn a_plot_is_written_where_asked_and_without_sizes_has_a_bar_a_shape() {
     );
 }
 
+/// As axes and dimensions that no program has.
+#[test]
+fn chips_that_are_not_known_are_errors_and_not_rows() {
+    for (chips, wrong) in [
+        ("tpu-v5p,tpu-v9", "`tpu-v9`, given by `--hardware`, is not known hardware"),
+        ("tpu-v5p,", "nothing stands there; write chips such as tpu-v5p,tpu-v5e"),
+    ] {
+        let output = run(&["sweep", "tests/programs/fsdp_tp.shard", "--hardware", chips], "");
+        assert_eq!(output.status.code(), Some(2), "{chips}");
+        assert!(text(&output.stderr).contains(wrong), "{}", text(&output.stderr));
+        assert!(output.stdout.is_empty());
+    }
+}
+
 /// A figure of the page is compared with what the command prints without `-o`.
 #[test]
 fn the_page_shows_what_the_command_writes() {

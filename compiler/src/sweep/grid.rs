@@ -68,7 +68,11 @@ impl Grid {
         let dims: Vec<DimSizes> =
             dims.iter().flat_map(|text| items(text)).map(dim).collect::<Result<_, _>>()?;
         let dims = distinct(dims, |dim| &dim.name)?;
-        let hardware = hardware.iter().flat_map(|text| items(text)).map(str::to_owned).collect();
+        let hardware: Vec<String> =
+            hardware.iter().flat_map(|text| items(text)).map(str::to_owned).collect();
+        if hardware.iter().any(String::is_empty) {
+            return Err(not_understood("", "chips such as tpu-v5p,tpu-v5e"));
+        }
         Ok(Self { meshes, dims, hardware: distinct(hardware, |name: &String| name)? })
     }
 

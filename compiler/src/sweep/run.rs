@@ -11,6 +11,7 @@ use shardwise_ir::program::Program;
 use super::points::{Combination, combinations};
 use super::{AxisTime, Grid, Outcome, Point, Price, Progress, Source, Swept};
 use crate::Planned;
+use crate::codes;
 use crate::diagnostics::Findings;
 use crate::driver::{check, plan};
 use crate::hardware;
@@ -131,7 +132,8 @@ fn texts(sources: &[Source], combination: &Combination) -> Texts {
     let source = &sources[combination.program];
     let checked = check(&source.path, &source.text, &combination.options);
     let unknown = |code: &str| {
-        [crate::codes::sharding::UNKNOWN_AXIS, crate::codes::names::UNKNOWN_DIM].contains(&code)
+        [codes::sharding::UNKNOWN_AXIS, codes::names::UNKNOWN_DIM, codes::mesh::UNKNOWN_HARDWARE]
+            .contains(&code)
     };
     let blamed = checked
         .findings

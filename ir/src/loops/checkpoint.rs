@@ -51,13 +51,17 @@ impl Program {
     }
 
     /// Replaces the checkpoints by a mark on the values that they name, once gradients are derived:
-    /// then the statements say what is computed again.
+    /// then the statements say what is computed again. The mark is on what computes a value, in its
+    /// block, and not on what moves it, which may be in the reversed block.
     pub fn mark_kept(&mut self) {
         for repeat in &mut self.repeats {
             repeat.offload = None;
             let named = repeat.checkpoint.take().filter(|checkpoint| !checkpoint.recomputes_named);
             let kept = named.map_or_else(Vec::new, |checkpoint| checkpoint.named.values);
-            for op in self.ops.iter_mut().filter(|op| kept.contains(&op.result)) {
+            let makes = |op: &&mut Op| {
+                !matches!(op.kind, OpKind::Collective(_)) && kept.contains(&op.result)
+            };
+            for op in self.ops.iter_mut().filter(makes) {
                 op.is_kept = true;
             }
         }

@@ -152,6 +152,15 @@ impl Program {
         }
     }
 
+    /// How often a device runs an operation, on average over the stages of its pipeline.
+    pub fn trip_count_on_average(&self, op: &Op) -> f64 {
+        let Some(Pipeline { stages, microbatches, .. }) = self.pipeline(op.repeat) else {
+            return self.trip_count_of(op).per_device as f64;
+        };
+        let microbatches = self.is_per_microbatch(op).then_some(*microbatches);
+        stages.average_count(microbatches, self.layers_per_staged(op.repeat))
+    }
+
     /// The mesh axis over which a value exported from a pipeline is pending: one stage has it, or
     /// each stage a part.
     pub fn stage_axis(&self, op: &Op) -> Option<AxisRef> {

@@ -5,7 +5,6 @@ use std::fmt;
 use super::blocks::Place;
 use super::{Printer, exact, step};
 use crate::collectives::Collectives;
-use crate::ids::ValueId;
 use crate::plan::{Materialization, Plan, Step, StepKind};
 use crate::products::Products;
 use crate::program::{Fusion, Mode, Output, Phase, Program};
@@ -19,9 +18,8 @@ pub fn plan_header(plan: &Plan) -> String {
 /// The lines below a plan's statements: outputs in the sharding that the plan gives them, and
 /// asserts.
 pub fn plan_footer(plan: &Plan) -> String {
-    let given = |output: &Output| {
-        given_output(plan, output.value, &output.pin).map_or_else(|| output.pin.clone(), Pin::from)
-    };
+    let given =
+        |output: &Output| given_output(plan, output).map_or_else(|| output.pin.clone(), Pin::from);
     Printer::new(&plan.program).footer_with(given)
 }
 
@@ -74,13 +72,17 @@ pub fn output(plan: &Plan, output: &Output) -> Option<Materialization> {
     if plan.program.carried_into(output).is_some() {
         return None;
     }
-    let sharding = given_output(plan, output.value, &output.pin)?;
+    let sharding = given_output(plan, output)?;
     Some(Materialization { value: output.value, sharding })
 }
 
-/// The latest materialisation of a value that its output accepts.
-fn given_output(plan: &Plan, value: ValueId, pin: &Pin) -> Option<Sharding> {
-    if let Some(written) = pin.exact() {
+/// The sharding of an output: what it asks for, or that of the parameter or state that it is in the
+/// next step; else the latest materialisation that it accepts.
+fn given_output(plan: &Plan, output: &Output) -> Option<Sharding> {
+    let Output { value, ref pin, .. } = *output;
+    let updated = plan.program.updates(output);
+    let updated = updated.and_then(|of| exact(plan.program.values[of].declared_sharding.as_ref()));
+    if let Some(written) = pin.exact().or(updated) {
         return Some(written);
     }
     let given = plan

@@ -6,16 +6,17 @@
 use shardwise_grammar::span::{Name, Span};
 use strum::VariantArray;
 
-use super::Resolver;
+use super::{MOST_SEARCHES, Resolver};
 use crate::Diag;
 use crate::blocks::{Checkpoint, NamedValues, ValueGroup};
 use crate::codes::repeat as codes;
 use crate::ids::RepeatId;
+use crate::suggest;
 
 impl Resolver<'_> {
     pub(super) fn checkpoint(&mut self, how: Option<&Name>, names: &[Name], span: Span) {
         let Some(id) = self.in_block(span, "checkpoint").map(|block| block.id) else { return };
-        let named = self.named_values(how.is_some(), names, span);
+        let named = self.named_values(how, names, span);
         match how.map(|how| how.node.as_str()) {
             Some("offload") => match &mut self.repeats[id].offload {
                 Some(before) => before.extend(named),
@@ -25,15 +26,70 @@ impl Resolver<'_> {
         }
     }
 
-    fn named_values(&mut self, may_be_kinds: bool, names: &[Name], span: Span) -> NamedValues {
+    fn named_values(&mut self, how: Option<&Name>, names: &[Name], span: Span) -> NamedValues {
         let mut named = NamedValues { values: Vec::new(), groups: Vec::new(), span };
         for name in names {
-            match group(name).filter(|_| may_be_kinds && self.meaning(name).is_none()) {
+            match group(&name.node).filter(|_| how.is_some() && self.meaning(name).is_none()) {
                 Some(group) => named.groups.push(group),
+                None if self.is_unknown(name) => self.names_nothing(how, name),
                 None => named.values.extend(self.value(name)),
             }
         }
         named
+    }
+
+    /// Whether a name is that of no value, here or further down, and was not reported yet.
+    fn is_unknown(&mut self, name: &Name) -> bool {
+        let is_defined = self.defined_at.contains_key(name.node.as_str());
+        self.meaning(name).is_none() && !is_defined && !self.poisoned.contains(&name.node)
+    }
+
+    /// The kind that was probably meant, if no value is as near.
+    fn near_kind(&mut self, name: &Name) -> Option<ValueGroup> {
+        self.searches += 1;
+        let kinds = ValueGroup::VARIANTS.iter().map(|kind| kind.name());
+        let values = self.value_names.keys().map(String::as_str);
+        let values = values.take(if self.searches <= MOST_SEARCHES { usize::MAX } else { 0 });
+        group(suggest::nearest(&name.node, kinds.chain(values))?)
+    }
+
+    /// Reports a name that is neither that of a value nor of a kind.
+    fn names_nothing(&mut self, how: Option<&Name>, name: &Name) {
+        let kinds = ValueGroup::VARIANTS.iter().map(|kind| kind.name());
+        let near = self.near_kind(name);
+        let kinds: Vec<String> = kinds.map(|kind| format!("`{kind}`")).collect();
+        let kinds = kinds.join(", ");
+        let word = &name.node;
+        let diag = match (how, near) {
+            (None, _) if ["keep", "only", "offload"].contains(&word.as_str()) => {
+                let message = format!("`checkpoint {word}` names nothing");
+                Diag::error(codes::CHECKPOINT, message, name.span, "nothing follows").help(format!(
+                    "name values of the block or kinds of them: `checkpoint {word} attention`; \
+                    kinds are {kinds}"
+                ))
+            }
+            (None, _) if group(word).is_some() => {
+                let message = format!("`{word}` is a kind of values, not a value");
+                Diag::error(codes::CHECKPOINT, message, name.span, "a kind").help(format!(
+                    "write `checkpoint keep {word}`, or `checkpoint only {word}` to compute these \
+                    again"
+                ))
+            }
+            (Some(_), Some(near)) => {
+                let message = format!("`{word}` is neither a value nor a kind of values");
+                Diag::error(codes::CHECKPOINT, message, name.span, "unknown")
+                    .help(format!("did you mean `{}`?", near.name()))
+            }
+            _ => self.unknown_value_or(
+                name,
+                format!(
+                    "name values of the block, or after `keep`, `only` and `offload` kinds of \
+                    them: {kinds}"
+                ),
+            ),
+        };
+        self.error(diag);
+        self.poisoned.insert(name.node.clone());
     }
 
     fn limit_kept(&mut self, block: RepeatId, checkpoint: Checkpoint) {
@@ -55,6 +111,6 @@ impl Resolver<'_> {
     }
 }
 
-fn group(name: &Name) -> Option<ValueGroup> {
-    ValueGroup::VARIANTS.iter().copied().find(|group| group.name() == name.node)
+fn group(name: &str) -> Option<ValueGroup> {
+    ValueGroup::VARIANTS.iter().copied().find(|group| group.name() == name)
 }

@@ -140,7 +140,8 @@ impl Resolver<'_> {
         let Some(needed) = frame.schedule.fixed_chunks() else { return Some(()) };
         let name = frame.schedule.name();
         if let Some(span) = written.filter(|_| frame.chunks != needed) {
-            let message = format!("`{name}` has {needed} chunks a stage, not {}", frame.chunks);
+            let needed = counted(needed, "chunk");
+            let message = format!("`{name}` has {needed} a stage, not {}", frame.chunks);
             let diag = Diag::error(codes::FORM, message, span, "other chunks");
             self.error(diag.help("leave `chunks` out: the schedule decides it"));
             return None;

@@ -29,6 +29,13 @@ impl Resolver<'_> {
     }
 
     pub(super) fn unknown_value(&mut self, name: &Name) -> Diag {
+        let declare =
+            format!("declare it (`input {}[…]`), or define it in an earlier statement", name.node);
+        self.unknown_value_or(name, declare)
+    }
+
+    /// The same, with another help where no name is near.
+    pub(super) fn unknown_value_or(&mut self, name: &Name, help: String) -> Diag {
         let diag = Diag::error(
             names::UNKNOWN_VALUE,
             format!("`{}` is not defined", name.node),
@@ -53,12 +60,10 @@ impl Resolver<'_> {
             Some(near) => diag
                 .and(self.values[self.value_names[near]].span, format!("`{near}` is here"))
                 .help(format!("did you mean `{near}`?")),
-            None => diag.help(format!(
-                "declare it (`input {}[…]`), or define it in an earlier statement",
-                name.node
-            )),
+            None => diag.help(help),
         }
     }
+
     /// Reports an output without brackets, with those that it may have.
     pub(super) fn output_needs_brackets(&mut self, value: ValueId, name: &Name) {
         let dims = self.values[value].dims.iter().map(|&dim| self.dims[dim].name.as_str());

@@ -347,6 +347,14 @@ impl Stages {
         TripCount { per_device: own, including_bubble: most, waited: own }
     }
 
+    /// How often a device runs an operation of a layer that stands in it `inner` times, on average
+    /// over all stages: for each of so many microbatches, or else once for each copy of a layer.
+    pub fn average_count(&self, microbatches: Option<u64>, inner: u64) -> f64 {
+        let copies = if self.schedule.is_bidirectional() { 2 } else { 1 };
+        let times = microbatches.unwrap_or(copies) as f64;
+        self.passed as f64 * times * inner as f64 / (self.held.len() as f64).max(1.0)
+    }
+
     /// The schedule, which decides the stage of a position.
     pub fn schedule(&self) -> Schedule {
         self.schedule

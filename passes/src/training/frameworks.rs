@@ -136,9 +136,15 @@ fn weights_of_layers(program: &Program) -> impl Iterator<Item = ValueId> {
     })
 }
 
+/// The operations of a program, without the collectives of one that is a plan: these move values,
+/// and neither make nor read them.
+fn computing(program: &Program) -> impl Iterator<Item = &Op> {
+    program.ops.iter().filter(|op| !matches!(op.kind, OpKind::Collective(_)))
+}
+
 /// Gradients in fewer than 32 bits of parameters whose master copy in 32 bits is sharded otherwise.
 fn wide_gradients(program: &Program) -> IndexSet<ValueId> {
-    let producer: IndexMap<ValueId, &Op> = program.ops.iter().map(|op| (op.result, op)).collect();
+    let producer: IndexMap<ValueId, &Op> = computing(program).map(|op| (op.result, op)).collect();
     let update = |output: &Output| {
         let param = output.yields_to.filter(|&of| program.values[of].role == Some(Role::Param))?;
         let cast = producer.get(&output.value)?;
@@ -189,7 +195,7 @@ fn operand_of(op: &Op, functions: &[Function]) -> Option<ValueId> {
 /// reads, with the share of one microbatch.
 fn passed_on(program: &Program) -> IndexMap<ValueId, f64> {
     let mut reads: IndexMap<ValueId, usize> = IndexMap::new();
-    for operand in program.ops.iter().flat_map(|op| &op.operands) {
+    for operand in computing(program).flat_map(|op| &op.operands) {
         *reads.entry(operand.value).or_default() += 1;
     }
     let is_outside = |value: ValueId| program.pipeline(program.values[value].repeat).is_none();

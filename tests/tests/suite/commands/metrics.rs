@@ -74,6 +74,59 @@ fn products_that_a_checkpoint_computes_again_are_no_work_of_the_model() {
     near(found.tokens.expect("rows of the batch").count, 98304.0);
 }
 
+/// Devices of stages with fewer layers execute less: no work is repeated where stages are unequal.
+#[test]
+fn unequal_stages_execute_the_work_of_the_model_once() {
+    let source = |layers: &str| {
+        format!(
+            "hardware h100\nmesh Z=4 dcn\ndim B=64, D=1024, F=4096\n\
+             input x[B, D], dy[B, D]\n\
+             pipeline Z, microbatches=8, schedule=1f1b, layers=[{layers}] {{\n\
+             repeat L=8 {{\ncarry x\nparam W[D, F], V[F, D]\nx = x + gelu(x *D W) *F V\n}}\n\
+             }}\nbackward from x given dy\noutput dx[B, D]\n"
+        )
+    };
+    for layers in ["2, 2, 2, 2", "1, 3, 3, 1", "5, 1, 1, 1"] {
+        let found = planned(&source(layers), &Options::default());
+        let (metrics, cost) = (found.metrics(), found.cost());
+        near(metrics.hfu, metrics.mfu);
+        near(cost.device_flops * 4.0, cost.flops);
+    }
+}
+
+/// Of a causal mask over a split sequence the last device has the most terms: others wait for it.
+#[test]
+fn devices_that_wait_for_the_busiest_execute_less() {
+    let source = |dims: &str, rest: &str| format!("hardware tpu-v5p\nmesh X=8\ndim {dims}\n{rest}");
+    let causal = source(
+        "T=8192, S=T, N=8, H=128",
+        "input q[T_X, N, H]\nparam k[S, N, H], v[S, N, H]\n\
+         y[T_X, N, H] = attention(q, k, v, causal)\noutput y[T_X, N, H]\n",
+    );
+    let experts = source(
+        "G=64, T=2048, C=T, E=64, D=4096, F=2048",
+        "input x[G_X, T, D]\nparam r[D, E], w[E_X, D, F]\ns = softmax_E(x *D r)\n\
+         sent = route_{T,E->C}(s, 4, busiest=1.5)\nin = sent *T x\n\
+         h[G, E_X, C, F] = in *D w\noutput h[G, E_X, C, F]\n",
+    );
+    for source in [causal, experts] {
+        let found = metrics(&source, Options::default());
+        near(found.hfu, found.mfu);
+    }
+}
+
+/// A head is on one stage of four, whatever the number of microbatches.
+#[test]
+fn statements_beside_layers_are_executed_on_their_stage() {
+    let source = "hardware h100\nmesh Z=4 dcn\ndim B=64, D=1024, F=4096, V=8192\n\
+        input x[B, D]\npipeline Z, microbatches=2 {\nrepeat L=8 {\ncarry x\n\
+        param W[D, F], U[F, D]\nx = x + gelu(x *D W) *F U\n}\n\
+        stage head {\nparam H[D, V]\nloss = sum_B(logsumexp_V(x *D H))\n}\n}\n\
+        backward from loss\noutput loss[]\n";
+    let found = metrics(source, Options::default());
+    near(found.hfu, found.mfu);
+}
+
 #[test]
 fn expected_times_stand_beside_those_at_peak_rates() {
     let source = read("tests/programs/models/llama3-8b-decode.shard");

@@ -65,6 +65,20 @@ fn kinds_of_values_are_computed_again() {
     assert_eq!(again("checkpoint keep h"), again("checkpoint h"));
 }
 
+/// Gradients gather what was kept: that is no statement of the block that keeps it.
+#[test]
+fn a_value_that_is_moved_going_back_is_kept_in_its_own_block() {
+    let source = "hardware tpu-v5p\nmesh X=2, Y=2\ndim B=256, D=256, F=512\n\
+        input x[B_X, D], dy[B_X, D]\nrepeat L=4 {\ncarry x\nparam W[D, F], V[F, D]\n\
+        h[B_X, F] = gelu(x *D W)\nx[B_X, D] = x + h *F V\ncheckpoint h\n}\n\
+        backward from x given dy\n";
+    let [plan, _] = checked_plans("moved", source, Sizes::Scaled);
+    let text = plan.plan.to_string();
+    assert!(text.contains("  h[B, F] = AllGather_X(h[B_X, F])"), "{text}");
+    assert_eq!(text.matches("checkpoint h").count(), 1, "{text}");
+    assert_eq!(planned(&text, &Options::default()).plan.to_string(), text);
+}
+
 #[test]
 fn gradients_do_not_depend_on_what_is_kept() {
     let gradients = |checkpoint: &str| {

@@ -129,3 +129,20 @@ fn the_allocator_takes_a_share_of_what_a_step_allocates_and_yields_to_the_limit(
     let peak_rates = searched(&source.replace(", rates=measured", ""));
     assert!(held(&peak_rates, HeldKind::Allocator).abs() < 1.0);
 }
+
+/// The collectives that a plan has as statements neither read inputs nor make gradients.
+#[test]
+fn a_plan_holds_what_it_held_when_it_was_made() {
+    let stages = "hardware h100, rates=measured\nmesh X=2, P=2\ndim B=1024, T=16, D=64, F=128\n\
+        input x[B, T, D], dy[B, T, D]\npipeline P, microbatches=8 of B {\nrepeat L=4 {\n\
+        carry x\nparam U[D, F_X], V[F_X, D]\nx[B_X, T, D] = x + gelu(x *D U) *F V\n}\n}\n\
+        backward from x given dy\noptimizer sgd, momentum=0.9\noutput dx[B_X, T, D]\n";
+    let gathered = "hardware h100, rates=measured\nmesh X=4\ndim B=64, D=512, F=2048\n\
+        input x[B_X, D], dy[B_X, D]\nrepeat L=6 {\ncarry x\nparam U[D, F], V[F, D]\n\
+        x[B_X, D] = x + gelu(x *D U) *F V\n}\n\
+        backward from x given dy\noptimizer adam over X, master=f32\n";
+    for source in [stages, gathered] {
+        let plan = searched(source);
+        assert_eq!(plan.to_string(), searched(&plan.to_string()).to_string());
+    }
+}

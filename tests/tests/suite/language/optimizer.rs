@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use shardwise::verify::{Setup, evaluate, verify};
+use shardwise::verify::{Setup, Sizes, evaluate, verify};
 use shardwise::{Options, Pass, Planned, Strategy, print_after};
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::print::same;
@@ -11,7 +11,7 @@ use shardwise_ir::sharding::{Pin, Sharding};
 use shardwise_passes::liveness::live_at;
 use shardwise_passes::local_shape;
 use shardwise_tests::facts::holds;
-use shardwise_tests::properties::plan;
+use shardwise_tests::properties::{checked_plans, plan};
 use shardwise_tests::snapshot::plan_snapshot;
 use shardwise_tests::{files, read, statements};
 
@@ -353,4 +353,16 @@ fn losses_on_gpus_hold_copies_of_their_logits_at_measured_rates() {
         (0.9 * copies..=1.1 * copies).contains(&more),
         "{more} of {copies}: another step is the worst"
     );
+}
+
+/// The textbook replicates a state that is left open; what moves the parameter is split for that.
+#[test]
+fn a_state_is_in_the_next_step_where_its_plan_declares_it() {
+    let source = "hardware tpu-v5p\nmesh X=2, W=2\ndim B=1024, D=64, F=512\n\
+        input x[B, D]\nparam w[D, F_X]\ny = sum_{B,F}(x *D w)\n\
+        backward from y\noptimizer sgd over _?, momentum=0.9\n";
+    let [_, textbook] = checked_plans("open state", source, Sizes::Scaled);
+    let text = textbook.to_string();
+    assert!(text.contains("mw.new[D, F_X] = Slice_X(mw.new[D, F])"), "{text}");
+    assert!(text.contains("next mw[D, F] = mw.new[D, F]\n"), "{text}");
 }
