@@ -3,10 +3,10 @@
 use clap::{Args, ValueEnum};
 use shardwise::export::{EXPORTS, FORMATS, Format, JAX_FORMATS, JAX_STYLES};
 use shardwise::inference::RequestedPhase;
-use shardwise::{Pass, Planned};
+use shardwise::{Pass, Planned, setting};
 
 use super::one_of::{format_of, one_of};
-use super::planning::{PlanningArgs, count};
+use super::planning::PlanningArgs;
 
 /// The programs that are planned.
 #[derive(Args, Debug)]
@@ -113,7 +113,8 @@ pub(crate) struct CostArgs {
         long,
         value_name = "SIZES",
         value_delimiter = ',',
-        value_parser = count(1 << 40)
+        allow_hyphen_values = true,
+        value_parser = setting::batch
     )]
     pub(crate) batches: Vec<u64>,
     /// Write to a file, completely or not at all, instead of to standard output.

@@ -123,7 +123,8 @@ pub(crate) struct TuneArgs {
         long,
         value_name = "NUMBERS",
         value_delimiter = '|',
-        value_parser = count(1 << 40),
+        allow_hyphen_values = true,
+        value_parser = setting::batch,
         help_heading = SPACE
     )]
     pub(crate) batch: Vec<u64>,

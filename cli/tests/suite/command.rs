@@ -68,7 +68,7 @@ const NOT_ABOVE_ZERO: [(&[&str], &str); 10] = [
     (&["plan", "-", "--timeout", "-1"], "give seconds, such as 10 or 0.5"),
     (&["plan", "-", "--timeout", "-1s"], "give seconds, such as 10 or 0.5"),
     (&["plan", "-", "--price", "-1"], "a price is a number above zero"),
-    (&["cost", "-", "--batches", "-8"], "-8 is not in 1.."),
+    (&["cost", "-", "--batches", "-8"], "give a whole number from 1, such as 4096, 48k"),
     (&["tune", "-", "--chips", "-4"], "give a number of chips from 1"),
     (&["tune", "-", "--chips", "4", "--within", "-5%"], "give a percentage, such as 5%"),
     (&["diff", "-", "-", "--budget", "-1us"], "give a time with its unit"),
@@ -385,7 +385,7 @@ fn gradients_can_be_looked_at_before_they_are_planned() {
 #[test]
 fn cost_sizes_decoding_by_batches() {
     let program = "tests/programs/models/llama2-13b-decode.shard";
-    let output = run(&["cost", program, "--batches", "8,16", "--strategy", "textbook"], "");
+    let output = run(&["cost", program, "--batches", "8,0.016k", "--strategy", "textbook"], "");
     let printed = text(&output.stdout);
     assert!(
         printed.contains("\ndecode: 8 tokens a step")
