@@ -33,11 +33,21 @@ pub(crate) struct HfArgs {
     )]
     pub(crate) step: Step,
     /// Sequences [default: a few for each device].
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = setting::batch)]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        allow_hyphen_values = true,
+        value_parser = setting::whole_number
+    )]
     pub(crate) batch: Option<u64>,
     /// Tokens of a sequence, or of a cache [default: 4096 to train, 8192 to serve, at most what the
     /// model has positions for].
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = setting::batch)]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        allow_hyphen_values = true,
+        value_parser = setting::whole_number
+    )]
     pub(crate) sequence: Option<u64>,
     /// Mesh axes: X=8 or 'X=4 dcn,Y=8' [default: as many devices as hold the model].
     #[arg(long, value_name = "AXES")]

@@ -114,7 +114,7 @@ pub(crate) struct CostArgs {
         value_name = "SIZES",
         value_delimiter = ',',
         allow_hyphen_values = true,
-        value_parser = setting::batch
+        value_parser = setting::whole_number
     )]
     pub(crate) batches: Vec<u64>,
     /// Write to a file, completely or not at all, instead of to standard output.

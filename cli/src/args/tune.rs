@@ -124,7 +124,7 @@ pub(crate) struct TuneArgs {
         value_name = "NUMBERS",
         value_delimiter = '|',
         allow_hyphen_values = true,
-        value_parser = setting::batch,
+        value_parser = setting::whole_number,
         help_heading = SPACE
     )]
     pub(crate) batch: Vec<u64>,

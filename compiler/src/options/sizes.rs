@@ -75,17 +75,17 @@ pub fn bytes(text: &str) -> Result<f64, String> {
 /// A smaller limit without a unit is not meant in bytes.
 const FEWEST_BYTES: f64 = 1e5;
 
-/// The most sequences, tokens or elements of a batch.
+/// The most of [`whole_number`].
 const MOST: u64 = 1 << 40;
 
-/// A size of a batch or a sequence.
+/// A whole number from 1, as programs write sizes: of sequences, or of their tokens.
 ///
 /// ```
-/// assert_eq!(shardwise::setting::batch("4k"), Ok(4000));
-/// assert!(shardwise::setting::batch("-8").is_err());
-/// assert!(shardwise::setting::batch("9T").is_err_and(|error| error.contains("at most")));
+/// assert_eq!(shardwise::setting::whole_number("4k"), Ok(4000));
+/// assert!(shardwise::setting::whole_number("-8").is_err());
+/// assert!(shardwise::setting::whole_number("9T").is_err_and(|error| error.contains("at most")));
 /// ```
-pub fn batch(text: &str) -> Result<u64, String> {
+pub fn whole_number(text: &str) -> Result<u64, String> {
     match size(text, text) {
         Ok(number) if number <= MOST => Ok(number),
         Ok(_) => Err(format!("give at most {MOST}")),

@@ -7,7 +7,7 @@
 //! ([`crate::search::combined`]).
 //!
 //! A chain bounds the makespan of every plan, whether or not it is the longest of that plan. Those
-//! worth a weight are found from assignments ([`crate::search::longest_chain`]).
+//! worth a weight are found from plans ([`crate::search::longest_chain`]).
 //!
 //! The way of a value to one use is a tree with one terminal, on a graph of its own whose edges
 //! have the times of steps. It is the shortest one, whatever tree the plan has: the sum stays a

@@ -1,9 +1,9 @@
-//! Schedules between the best plan and others.
+//! Plans between the best one and others.
 //!
 //! The plans that attain bounds are each good at what has the largest share, and the shortest
 //! schedule takes some decisions of one and some of another. So the best plan takes over what
-//! another one decides otherwise: the operations that lie together, and each operation alone.
-//! What shortens the schedule stays, until nothing does.
+//! another one decides otherwise: the operations that lie together, and each operation alone. What
+//! makes it better stays, until nothing does. The busiest resource is minimised like that, too.
 //!
 //! Alternatives: *other choices of every operation* are many more, and most of them are in no good
 //! plan; *more shares* lead to the same few plans again.
@@ -81,10 +81,10 @@ impl Crossing<'_, '_> {
         together.into_iter().chain(alone).collect()
     }
 
-    /// Whether one of two variables reads what the other one gives, or both read the same.
+    /// Whether one of two variables reads what the other one gives.
     fn are_joined(&self, one: usize, other: usize) -> bool {
         let [a, b] = [one, other].map(|it| &self.problem.variables[it]);
-        let reads = |a: &Variable, definition| a.operands.contains(&definition);
+        let reads = |reader: &Variable, definition| reader.operands.contains(&definition);
         reads(a, b.result) || reads(b, a.result)
     }
 }
