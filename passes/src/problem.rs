@@ -38,6 +38,7 @@ use crate::reshard::paths::Reshards;
 use crate::reshard::sharding_space::State;
 use crate::reshard::tables::Tables;
 use crate::solver::dreyfus_wagner::{Terminal, Trees};
+use crate::solver::interrupt::Interrupt;
 use crate::solver::model::{Capacity, End, Model, Placement, SteinerTerm, Term};
 use crate::solver::weight::Weight;
 
@@ -177,10 +178,25 @@ impl<'a> Problem<'a> {
         compute: f64,
         rematerialized: Rematerialized<'_>,
     ) -> Self {
-        builder::build(tables, compute, rematerialized, |problem| {
-            let ops = (0..problem.program.ops.len()).into_par_iter();
-            ops.map(|op| layouts::choices(problem, op.into())).collect()
-        })
+        let ops = (0..tables.program.ops.len()).into_par_iter();
+        let choices = ops.map(|op| layouts::choices(tables, compute, op.into())).collect();
+        builder::build(tables, compute, rematerialized, choices)
+    }
+
+    /// The same with all that its [model](Problem::model) needs; `None` if the time is over before
+    /// that is built.
+    pub(crate) fn in_time(
+        tables: &'a Tables<'a>,
+        compute: f64,
+        interrupt: &Interrupt,
+    ) -> Option<Self> {
+        let choices =
+            |op: usize| interrupt.before_due(|| layouts::choices(tables, compute, op.into()));
+        let ops = (0..tables.program.ops.len()).into_par_iter();
+        let choices = ops.map(choices).collect::<Option<_>>()?;
+        let graph = |table: &Reshards| interrupt.before_due(|| drop(table.graph().clone()));
+        tables.all.par_iter().map(graph).collect::<Option<()>>()?;
+        Some(builder::build(tables, compute, Rematerialized::default(), choices))
     }
 
     /// The problem with these choices of operations alone and with other values rematerialised, and
@@ -203,10 +219,9 @@ impl<'a> Problem<'a> {
             let operands = choice.operands.iter().copied().take(op.operands.len()).collect();
             Some(Choice { operands, ..(*choice).clone() })
         };
-        let problem = builder::build(self.tables, self.compute, rematerialized, |problem| {
-            let ops = problem.program.ops.iter_enumerated();
-            ops.map(|op| read_only(op).into_iter().collect()).collect()
-        });
+        let ops = self.program.ops.iter_enumerated();
+        let choices = ops.map(|op| read_only(op).into_iter().collect()).collect();
+        let problem = builder::build(self.tables, self.compute, rematerialized, choices);
         let only = |(variable, &choice): (&Variable, &usize)| match variable.decides {
             Decision::Operation(_) => 0,
             Decision::Declaration(_) => choice,

@@ -8,3 +8,4 @@ pub(crate) mod sharding_space;
 mod step_table;
 mod steps;
 pub(crate) mod tables;
+mod unpriced;

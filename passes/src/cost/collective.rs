@@ -174,12 +174,29 @@ pub fn collective_seconds(
     bytes: f64,
     refinement: Refinement,
 ) -> f64 {
-    let stages = stages(program, axes, refinement);
-    let times = stage_times(&stages, kind, bytes);
-    if program.hardware.rates == Rates::Measured {
-        return side_by_side_s(&times);
+    ParticipatingNetworks::new(program, axes, refinement).seconds(kind, bytes)
+}
+
+/// The networks that the axes of a collective are on.
+pub(crate) struct ParticipatingNetworks {
+    stages: Vec<NetworkAxes>,
+    rates: Rates,
+}
+
+impl ParticipatingNetworks {
+    /// The networks of some axes.
+    pub(crate) fn new(program: &Program, axes: &[AxisId], refinement: Refinement) -> Self {
+        Self { stages: stages(program, axes, refinement), rates: program.hardware.rates }
     }
-    total(stages.iter().zip(times).map(|(stage, time)| time.alone(stage)))
+
+    /// [`collective_seconds`] over their axes.
+    pub(crate) fn seconds(&self, kind: &CollectiveKind, bytes: f64) -> f64 {
+        let times = stage_times(&self.stages, kind, bytes);
+        if self.rates == Rates::Measured {
+            return side_by_side_s(&times);
+        }
+        total(self.stages.iter().zip(times).map(|(stage, time)| time.alone(stage)))
+    }
 }
 
 /// How much of [`collective_seconds`] does not depend on the bytes: at peak rates, the stages whose
@@ -220,19 +237,33 @@ pub(crate) fn volume(
     is_uneven: bool,
     bytes: impl Fn(&Sharding) -> f64,
 ) -> f64 {
-    let sent = bytes(&volume_side(kind, from, to));
+    sent_or_received(kind, is_uneven, bytes(&volume_side(kind, from, to)), || bytes(to))
+}
+
+/// The same of the bytes of the side that prices it, and of those of the result.
+pub(crate) fn sent_or_received(
+    kind: &CollectiveKind,
+    is_uneven: bool,
+    sent: f64,
+    received: impl FnOnce() -> f64,
+) -> f64 {
     let is_exchange = *kind == CollectiveKind::AllToAll;
-    if is_uneven && is_exchange { sent.max(bytes(to)) } else { sent }
+    if is_uneven && is_exchange { sent.max(received()) } else { sent }
+}
+
+/// Whether the bytes of the result price a step, not those of what it starts from.
+pub(crate) fn is_priced_by_result(kind: &CollectiveKind) -> bool {
+    kind.row().volume == VolumeSide::Result
 }
 
 /// The sharding whose local bytes price a step: the larger side for gathers, else what the device
 /// starts from, of which it first cuts off what a scatter or an AllToAll slices.
-fn volume_side<'a>(
+pub(crate) fn volume_side<'a>(
     kind: &CollectiveKind,
     from: &'a Sharding,
     to: &'a Sharding,
 ) -> Cow<'a, Sharding> {
-    if kind.row().volume == VolumeSide::Result {
+    if is_priced_by_result(kind) {
         return Cow::Borrowed(to);
     }
     let mut after_slices = Cow::Borrowed(from);

@@ -19,12 +19,12 @@ use crate::solver::dreyfus_wagner::Terminal;
 use crate::solver::weight::Weight;
 use crate::training::frameworks::regathered;
 
-/// Reads a program into a problem, where `choices` are the layouts of all operations.
+/// Reads a program into a problem, with the layouts of all operations.
 pub(super) fn build<'a>(
     tables: &'a Tables<'a>,
     compute: f64,
     rematerialized: Rematerialized<'_>,
-    choices: impl FnOnce(&Problem<'a>) -> Vec<Vec<Choice>>,
+    layouts: Vec<Vec<Choice>>,
 ) -> Problem<'a> {
     let program = tables.program;
     let fixed = Weight::ZERO;
@@ -37,7 +37,6 @@ pub(super) fn build<'a>(
         per_region: IndexMap::default(),
     };
     builder.declared(&mut problem);
-    let layouts = choices(&problem);
     for ((op_id, op), choices) in program.ops.iter_enumerated().zip(layouts) {
         match &op.kind {
             OpKind::Collective(kind) => builder.written(&mut problem, op_id, op, kind),

@@ -13,15 +13,24 @@
 
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::sharding::{AxisList, AxisRef, DimPin, Pin, Sharding, Unreduced};
+use smallvec::{SmallVec, smallvec};
 
 use crate::reshard::steps::Targets;
 
 /// Shardings of a value in the relaxed space, at most.
 const MOST_STATES: u64 = 2600;
 
-/// The axes of a mesh in classes, each in the order of the mesh.
+/// The axes of a mesh in classes.
 #[derive(Clone, Debug)]
-pub(crate) struct AxisClasses(Vec<Vec<AxisRef>>);
+pub(crate) struct AxisClasses {
+    /// Those of each class, in the order of the mesh.
+    classes: Vec<Vec<AxisRef>>,
+    /// The class of each axis of the mesh, if it is in one.
+    class_of: Vec<Option<usize>>,
+}
+
+/// A number for each class.
+type PerClass = SmallVec<[usize; 8]>;
 
 impl AxisClasses {
     /// As many classes as keep the shardings of `rank` dimensions few: axes that are `apart` stay
@@ -48,21 +57,31 @@ impl AxisClasses {
             classes[first].extend(merged);
             classes[first].sort_unstable();
         }
-        Some(Self(classes))
+        let class_of = |axis: AxisRef| classes.iter().position(|class| class.contains(&axis));
+        let all = program.mesh.axes.indices().map(AxisRef::whole);
+        let class_of = all.map(class_of).collect();
+        Some(Self { classes, class_of })
     }
 
     /// How many of some axes are of each class.
-    fn counts(&self, axes: &[AxisRef]) -> Vec<usize> {
-        let of = |class: &Vec<AxisRef>| axes.iter().filter(|axis| class.contains(axis)).count();
-        self.0.iter().map(of).collect()
+    fn counts(&self, axes: &[AxisRef]) -> PerClass {
+        let mut counts = smallvec![0; self.classes.len()];
+        for class in axes.iter().filter_map(|axis| self.class_of[axis.axis().index()]) {
+            counts[class] += 1;
+        }
+        counts
     }
 
     /// The sharding that stands for all those with as many axes of each class in each place.
     pub(crate) fn canonical(&self, sharding: &Sharding) -> Sharding {
-        let mut next = vec![0; self.0.len()];
+        let mut next: PerClass = smallvec![0; self.classes.len()];
         let mut taken = |axes: &[AxisRef]| -> AxisList {
             let mut list = AxisList::new();
-            for ((class, next), count) in self.0.iter().zip(&mut next).zip(self.counts(axes)) {
+            if axes.is_empty() {
+                return list;
+            }
+            for ((class, next), count) in self.classes.iter().zip(&mut next).zip(self.counts(axes))
+            {
                 list.extend(class[*next..*next + count].iter().copied());
                 *next += count;
             }

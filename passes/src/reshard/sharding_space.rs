@@ -12,15 +12,12 @@
 
 use std::sync::Arc;
 
-use indexmap::IndexSet;
-use rustc_hash::FxBuildHasher;
 use shardwise_ir::plan::Collective;
-use shardwise_ir::program::{CollectiveKind, Program};
+use shardwise_ir::program::CollectiveKind;
 use shardwise_ir::sharding::{AxisRef, Sharding};
 
 use crate::cost::collective::{CostModel, participating_axes, sliced};
-use crate::reshard::part::Part;
-use crate::reshard::step_table::{StepTable, ValueShape, Way};
+use crate::reshard::step_table::{StepTable, Way};
 use crate::solver::weight::Weight;
 
 /// A sharding's number in its space.
@@ -48,16 +45,9 @@ pub struct ShardingSpace {
 }
 
 impl ShardingSpace {
-    /// The states of the values of a shape in a part of all shardings, with `more` of them, and the
-    /// steps between them.
-    pub(crate) fn new(
-        program: &Program,
-        shape: &ValueShape,
-        cost_model: &CostModel,
-        (part, more): (&Part, &IndexSet<Sharding, FxBuildHasher>),
-    ) -> Self {
-        let table = StepTable::new(program, shape, cost_model.refinement, (part, more)).into();
-        Self { table, cost_model: cost_model.clone(), limit: BlockLimit::NONE }
+    /// The states and steps of a table, whose seconds are of that cost model.
+    pub(super) fn new(table: StepTable, cost_model: &CostModel) -> Self {
+        Self { table: table.into(), cost_model: cost_model.clone(), limit: BlockLimit::NONE }
             .repriced(cost_model, BlockLimit::NONE)
     }
 
@@ -70,23 +60,23 @@ impl ShardingSpace {
 
     /// The number of states.
     pub fn len(&self) -> usize {
-        self.table.states.len()
+        self.table.states.all.len()
     }
 
     /// Never true: the replicated and reduced state always exists.
     pub fn is_empty(&self) -> bool {
-        self.table.states.is_empty()
+        self.table.states.all.is_empty()
     }
 
     /// The sharding numbered `state`.
     pub fn sharding(&self, state: State) -> &Sharding {
-        &self.table.states[state]
+        &self.table.states.all[state]
     }
 
     /// The number of `sharding`; `None` if its sizes do not divide, or if it is partial and the
     /// shape never is.
     pub fn find(&self, sharding: &Sharding) -> Option<State> {
-        self.table.find(sharding)
+        self.table.states.find(sharding)
     }
 
     /// The number of ways to make a step, from all states.
@@ -122,7 +112,7 @@ impl ShardingSpace {
 
     /// All shardings in order.
     pub fn shardings(&self) -> impl Iterator<Item = &Sharding> {
-        self.table.states.iter()
+        self.table.states.all.iter()
     }
 }
 

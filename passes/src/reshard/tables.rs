@@ -18,8 +18,9 @@ use crate::layouts::op_layouts::{self, Layout};
 use crate::reshard::part::Part;
 use crate::reshard::paths::Reshards;
 use crate::reshard::sharding_space::{BlockLimit, ShardingSpace, State};
-use crate::reshard::step_table::ValueShape;
+use crate::reshard::step_table::{ValueShape, step_tables};
 use crate::solver::dreyfus_wagner::{Terminal, Trees};
+use crate::solver::interrupt::Interrupt;
 
 /// All tables, and the table of each value.
 pub struct Tables<'a> {
@@ -43,7 +44,9 @@ impl<'a> Tables<'a> {
 
     /// Tabulates every shape that occurs: all of its shardings, or a part where there are too many.
     pub fn new(program: &'a Analyzed, refinement: Refinement) -> Self {
-        Self::within(program, CostModel::time(refinement), Part::first(program).into())
+        let part = Part::first(program).into();
+        Self::within(program, CostModel::time(refinement), part, &Interrupt::NEVER)
+            .expect("nothing ends it")
     }
 
     /// The same shardings under another cost model.
@@ -67,8 +70,13 @@ impl<'a> Tables<'a> {
         Self { program: self.program, cost_model, all, table_of, partial, part }
     }
 
-    /// Tabulates a part of all shardings.
-    pub(crate) fn within(program: &'a Analyzed, cost_model: CostModel, part: Arc<Part>) -> Self {
+    /// Tabulates a part of all shardings; `None` if the time is over before that is done.
+    pub(crate) fn within(
+        program: &'a Analyzed,
+        cost_model: CostModel,
+        part: Arc<Part>,
+        interrupt: &Interrupt,
+    ) -> Option<Self> {
         debug_assert!(
             program.backward.is_none(),
             "gradients are derived before anything is planned"
@@ -96,17 +104,13 @@ impl<'a> Tables<'a> {
             };
             table_of.push(shapes.insert_full(shape).0);
         }
-        let more = beside_groups(program, &part, &table_of, &partial);
+        let more = beside_groups(program, &part, (&table_of, &partial), interrupt)?;
         let shapes: Vec<ValueShape> = shapes.into_iter().collect();
-        let all = shapes
-            .par_iter()
-            .enumerate()
-            .map(|(number, shape)| {
-                let shardings = (&*part, &more[number]);
-                Reshards::new(ShardingSpace::new(program, shape, &cost_model, shardings))
-            })
+        let all = step_tables(program, &shapes, cost_model.refinement, (&part, &more), interrupt)?
+            .into_iter()
+            .map(|table| Reshards::new(ShardingSpace::new(table, &cost_model)))
             .collect();
-        Self { program, cost_model, all, table_of, partial, part }
+        Some(Self { program, cost_model, all, table_of, partial, part })
     }
 
     /// An empty table of the cheapest trees for each of [`Tables::all`].
@@ -203,25 +207,27 @@ fn loosest(table_of: &[usize], of_values: &IndexVec<ValueId, BlockLimit>) -> Vec
 }
 
 /// For each table, the shardings of a part that are not by its groups: those that it adds for
-/// values, and those of the layouts of operations.
+/// values, and those of the layouts of operations. `None` if the time is over before.
 fn beside_groups(
     program: &Analyzed,
     part: &Part,
-    table_of: &[usize],
-    partial: &[Option<Reduction>],
-) -> Vec<IndexSet<Sharding, FxBuildHasher>> {
+    (table_of, partial): (&[usize], &[Option<Reduction>]),
+    interrupt: &Interrupt,
+) -> Option<Vec<IndexSet<Sharding, FxBuildHasher>>> {
     let tables = table_of.iter().max().map_or(0, |last| last + 1);
     let mut more = vec![IndexSet::default(); tables];
     if part.is_whole {
-        return more;
+        return Some(more);
     }
     for (id, &table) in program.values.indices().zip(table_of) {
         more[table].extend(part.more(id).cloned());
     }
-    let layouts: Vec<Vec<Layout>> = (0..program.ops.len())
-        .into_par_iter()
-        .map(|op| layouts_of_part(program, part, &program.ops[OpId::new(op)], partial))
-        .collect();
+    let layouts = |op: usize| {
+        let op = &program.ops[OpId::new(op)];
+        interrupt.before_due(|| layouts_of_part(program, part, op, partial))
+    };
+    let layouts: Vec<Vec<Layout>> =
+        (0..program.ops.len()).into_par_iter().map(layouts).collect::<Option<_>>()?;
     for (op, layouts) in program.ops.iter().zip(layouts) {
         for Layout { operands, result } in layouts {
             for (operand, sharding) in op.operands.iter().zip(operands) {
@@ -230,7 +236,7 @@ fn beside_groups(
             more[table_of[op.result.index()]].insert(result);
         }
     }
-    more
+    Some(more)
 }
 
 /// For each value, the kind of its partial results, if it can have any: as written, produced by a

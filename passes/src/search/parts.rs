@@ -3,9 +3,9 @@
 //!
 //! A part is searched like a program whose shardings can all be tabulated. Its plan is a plan of
 //! the program; its bound holds for the part only. All plans are bounded by a relaxation of the
-//! space ([`crate::reshard::relaxed`]), which is minimised first; where that is too large as well,
-//! and for other objectives than sums, by every operation on all devices at once and no
-//! communication.
+//! space ([`crate::reshard::relaxed`]), which is minimised after the first part; where that is too
+//! large as well, and for other objectives than sums, by every operation on all devices at once and
+//! no communication.
 
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::ValueId;
@@ -35,6 +35,9 @@ fn parts(effort: Effort) -> usize {
     }
 }
 
+/// The share of the time for the first part: where there is little, it has to find a plan.
+const FOR_THE_FIRST: f64 = 0.5;
+
 /// The best plan of all parts, the first of which is that of `tables`.
 pub(super) fn search(
     tables: &Tables<'_>,
@@ -42,22 +45,26 @@ pub(super) fn search(
     request: &Request,
 ) -> Result<Found, Refusal> {
     let most = parts(request.effort);
+    let all = request.interrupt.with_work(1.0 / most as f64).unheard();
+    let first = Request { interrupt: all.part(FOR_THE_FIRST), ..request.clone() };
+    let mut best = within_tables(tables, textbook, &first);
     let on_all = on_all_devices_s(tables.program, request.objective);
     let lower_bound_s = relaxed_bound_s(tables, textbook, request).unwrap_or(0.0).max(on_all);
     let seconds = |found: &Found| objective_s(tables, &found.plan, request.objective);
-    let all = request.interrupt.with_work(1.0 / most as f64).unheard();
     let share = |number: usize| all.part(1.0 / (most - number) as f64);
-    let first = Request { interrupt: share(0), ..request.clone() };
-    let mut best = within_tables(tables, textbook, &first);
     for number in 1..most {
         let is_closed = best.as_ref().is_ok_and(|found| can_prune(lower_bound_s, seconds(found)));
         if is_closed || request.interrupt.is_due() {
             break;
         }
         let around = best.as_ref().map_or(textbook, |found| &found.plan);
-        let part = Part::around(tables.program, number, around);
-        let part = Tables::within(tables.program, tables.cost_model.clone(), part.into());
+        let part = Part::around(tables.program, number, around).into();
         let request = Request { interrupt: share(number), ..request.clone() };
+        let cost_model = tables.cost_model.clone();
+        let Some(part) = Tables::within(tables.program, cost_model, part, &request.interrupt)
+        else {
+            break;
+        };
         let found = within_tables(&part, around, &request);
         best = match (best, found) {
             (Ok(best), Ok(found)) if seconds(&found) < seconds(&best) => Ok(found),
@@ -75,15 +82,19 @@ pub(super) fn search(
     })
 }
 
-/// The share of the time and of the work for the relaxation.
+/// The share of the time and of the work for the relaxation, and of the time before for its tables:
+/// a bound is worth more than a part.
 const FOR_THE_BOUND: f64 = 0.3;
+const FOR_ITS_TABLES: f64 = 0.8;
 
 /// The least sum of steps in the relaxed space, or a bound of it; none for other objectives.
 fn relaxed_bound_s(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Option<f64> {
     let objective = request.objective;
     let part = Part::relaxed(tables.program).filter(|_| objective.is_sum())?;
-    let relaxed = Tables::within(tables.program, tables.cost_model.clone(), part.into());
-    let model = Problem::new(&relaxed, objective.compute()).model();
+    let interrupt = request.interrupt.part(FOR_ITS_TABLES);
+    let cost_model = tables.cost_model.clone();
+    let relaxed = Tables::within(tables.program, cost_model, part.into(), &interrupt)?;
+    let model = Problem::in_time(&relaxed, objective.compute(), &interrupt)?.model();
     let interrupt = request.interrupt.part(FOR_THE_BOUND).with_work(FOR_THE_BOUND).unheard();
     let limits = Limits { interrupt, ..Limits::default() };
     let cutoff = plan_price(tables, textbook, objective);

@@ -40,11 +40,9 @@ pub(crate) fn search(
     let objective = request.objective;
     let interrupt =
         ends_with.map_or_else(|| request.interrupt.clone(), |ends_with| ends_with(textbook));
-    if interrupt.is_due() {
-        // The problem of a large program takes a second by itself.
+    let Some(problem) = Problem::in_time(tables, objective.compute(), &interrupt) else {
         return Ok(Found::of(textbook, Optimality::Bounded { lower_bound_s: 0.0 }));
-    }
-    let problem = Problem::new(tables, objective.compute());
+    };
     let enough = request.goal.as_ref().map_or(0.0, |goal| goal.enough);
     let limits = Limits { interrupt, below: wanted(request), enough, ..Limits::default() };
     let Solved { plan: found, bound, exact, alternatives, layouts } =

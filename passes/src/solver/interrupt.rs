@@ -149,6 +149,11 @@ impl Interrupt {
         self.cancellation.is_cancelled()
     }
 
+    /// What is made, unless the search should end before.
+    pub(crate) fn before_due<T>(&self, make: impl FnOnce() -> T) -> Option<T> {
+        (!self.is_due()).then(make)
+    }
+
     /// Whether the search should end now, with the best result so far.
     pub fn is_due(&self) -> bool {
         self.is_cancelled()
