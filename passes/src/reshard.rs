@@ -1,6 +1,7 @@
 //! Between two shardings of one value: the space of shardings, and the cheapest steps in it.
 
 pub(crate) mod direct;
+pub(crate) mod layout_states;
 pub(crate) mod part;
 pub(crate) mod paths;
 pub(crate) mod relaxed;

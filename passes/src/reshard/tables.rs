@@ -1,6 +1,6 @@
 //! The reshard tables of a program: one for each distinct shape of a value.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use index_vec::IndexVec;
 use indexmap::IndexSet;
@@ -15,6 +15,7 @@ use shardwise_ir::sharding::{Pin, Reduction, Sharding};
 use crate::cost::collective::{CostModel, Refinement};
 use crate::cost::pipeline_stages;
 use crate::layouts::op_layouts::{self, Layout};
+use crate::reshard::layout_states::{self, LayoutStates};
 use crate::reshard::part::Part;
 use crate::reshard::paths::Reshards;
 use crate::reshard::sharding_space::{BlockLimit, ShardingSpace, State};
@@ -34,6 +35,8 @@ pub struct Tables<'a> {
     partial: Vec<Option<Reduction>>,
     /// The shardings that they have.
     pub(crate) part: Arc<Part>,
+    /// The layouts of each operation: those of all cost models.
+    layout_states: Arc<IndexVec<OpId, OnceLock<Vec<LayoutStates>>>>,
 }
 
 impl<'a> Tables<'a> {
@@ -66,8 +69,8 @@ impl<'a> Tables<'a> {
         };
         let all = self.all.iter().zip(limits).map(repriced).collect();
         let (table_of, partial) = (self.table_of.clone(), self.partial.clone());
-        let part = Arc::clone(&self.part);
-        Self { program: self.program, cost_model, all, table_of, partial, part }
+        let (part, layout_states) = (Arc::clone(&self.part), Arc::clone(&self.layout_states));
+        Self { program: self.program, cost_model, all, table_of, partial, part, layout_states }
     }
 
     /// Tabulates a part of all shardings; `None` if the time is over before that is done.
@@ -110,7 +113,9 @@ impl<'a> Tables<'a> {
             .into_iter()
             .map(|table| Reshards::new(ShardingSpace::new(table, &cost_model)))
             .collect();
-        Some(Self { program, cost_model, all, table_of, partial, part })
+        let layout_states = program.ops.iter().map(|_| OnceLock::new()).collect();
+        let layout_states = Arc::new(layout_states);
+        Some(Self { program, cost_model, all, table_of, partial, part, layout_states })
     }
 
     /// An empty table of the cheapest trees for each of [`Tables::all`].
@@ -144,6 +149,11 @@ impl<'a> Tables<'a> {
         let states = pin.map(|pin| self.states(value, pin)).unwrap_or_default();
         let axes = |state: &State| self.of(value).space.sharding(*state).axes().count();
         states.into_iter().min_by_key(|state| (axes(state), *state)).unwrap_or(0)
+    }
+
+    /// The layouts of an operation, as states.
+    pub(crate) fn layout_states(&self, op: OpId) -> &[LayoutStates] {
+        self.layout_states[op].get_or_init(|| layout_states::of_operation(self, op))
     }
 
     /// The layouts of an operation in the groups of axes that its part has for it.

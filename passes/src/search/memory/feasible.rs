@@ -46,6 +46,11 @@ pub(crate) struct FeasiblePlan {
 }
 
 impl FeasiblePlan {
+    /// Nothing is known.
+    pub(crate) fn unknown(below_s: f64) -> Self {
+        Self { plan: None, lower_bound_s: 0.0, below_s }
+    }
+
     /// The price of the plan; if there is none, the one to be below.
     pub(crate) fn seconds(&self) -> f64 {
         self.plan.as_ref().map_or(self.below_s, |(_, seconds)| *seconds)
@@ -73,6 +78,10 @@ pub(crate) fn search(
     measures: &Measures<'_, '_>,
 ) -> FeasiblePlan {
     let demand = prune_infeasible(problem, capacity);
+    if limits.interrupt.is_due() {
+        // The first bound of a large program takes a second by itself.
+        return FeasiblePlan::unknown(limits.below_s);
+    }
     let problem = &*problem;
     let model = Model { capacity: demand.capacity(capacity), ..problem.model() };
     let mut best = None;

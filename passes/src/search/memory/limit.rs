@@ -361,6 +361,9 @@ impl<'a, 't> Limit<'a, 't> {
 
     /// The limited search, with these values rematerialised.
     fn limited(&self, rematerialized: &IndexSet<ValueId>, most_solutions: usize) -> FeasiblePlan {
+        if self.request.interrupt.is_due() {
+            return FeasiblePlan::unknown(self.request.below_s());
+        }
         let mut problem = self.problem(rematerialized);
         prefer(&mut problem, self.textbook);
         let solutions = most_solutions.min(self.solutions);
