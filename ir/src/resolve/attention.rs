@@ -1,5 +1,5 @@
-//! `attention(q, k, v, causal, window=1024, scale=0.088, cap=50.0)`: written out as the statements
-//! it stands for.
+//! `attention(q, k, v, causal, window=1024, offset=6144, scale=0.088, cap=50.0)`: written out as
+//! the statements it stands for.
 //!
 //! ```text
 //! o.1 = q *H k                                 scores
@@ -32,19 +32,20 @@ use crate::{Diag, suggest};
 pub(super) const NAME: &str = "attention";
 
 /// What may follow its operands.
-pub(super) const OPTIONS: [&str; 4] = ["causal", "window", "scale", "cap"];
+pub(super) const OPTIONS: [&str; 5] = ["causal", "window", "offset", "scale", "cap"];
 
 /// What masked scores are set to: less than any score, and finite.
 const MASKED: &str = "-1e9";
 
 const FORM: &str = "`attention` is written `attention(q, k, v)`, with options `causal`, \
-    `window=1024`, `scale=0.088` and `cap=50.0` after them";
+    `window=1024`, `offset=6144`, `scale=0.088` and `cap=50.0` after them";
 
 /// What an option needs, as it is written.
 fn needs(option: &str) -> &'static str {
     match option {
         "causal" => "`causal`",
         "window" => "`window=1024` (a whole number of keys, at least 1)",
+        "offset" => "`offset=6144` (a whole number of places, at least 1)",
         "scale" => "`scale=0.088` (a number above zero)",
         _ => "`cap=50.0` (a number above zero)",
     }
@@ -53,7 +54,8 @@ fn needs(option: &str) -> &'static str {
 /// Whether an option can have this value.
 fn is_value_of(option: &str, number: &str) -> bool {
     let number = number.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
-    number.is_some_and(|number| option != "window" || number.fract() == 0.0)
+    let counts = ["window", "offset"].contains(&option);
+    number.is_some_and(|number| !counts || number.fract() == 0.0)
 }
 
 /// The functions that have options.
@@ -64,6 +66,8 @@ const TAKE_OPTIONS: [&str; 5] = [NAME, "route", "windows", "overlap", "conv"];
 struct Options {
     is_causal: bool,
     window: Option<String>,
+    /// How many places the queries stand after the keys of the same number.
+    offset: Option<String>,
     scale: Option<String>,
     cap: Option<String>,
 }
@@ -100,6 +104,7 @@ impl Resolver<'_> {
             }
             options.is_causal = true;
         }
+        self.moves_a_mask(call, &options)?;
         let operands = [q, k, v].map(|argument| self.operand(argument, target));
         let [Some(q), Some(k), Some(v)] = operands else { return None };
         let roles = self.roles(call, [&q, &k, &v])?;
@@ -119,6 +124,7 @@ impl Resolver<'_> {
             let at = name.span.to(number.span);
             let place = match name.node.as_str() {
                 "window" => &mut options.window,
+                "offset" => &mut options.offset,
                 "scale" => &mut options.scale,
                 "cap" => &mut options.cap,
                 other => return self.no_option(other, at),
@@ -133,6 +139,18 @@ impl Resolver<'_> {
             *place = Some(number.node.clone());
         }
         Some(options)
+    }
+
+    /// Reports an offset without a mask that it could move.
+    fn moves_a_mask(&mut self, call: &Call, options: &Options) -> Option<()> {
+        let is_masked = options.is_causal || options.window.is_some();
+        let offset = call.options.iter().find(|(name, _)| name.node == "offset");
+        let Some((name, number)) = offset.filter(|_| !is_masked) else { return Some(()) };
+        self.bad_call_with(
+            "`offset` moves the queries along a mask, and there is none",
+            name.span.to(number.span),
+            &format!("write `causal, offset={}`, or leave it out", number.node),
+        )
     }
 
     /// Reports a word after the operands that is no option, or not a second time.
@@ -232,25 +250,35 @@ impl Resolver<'_> {
             return self.no_positions(roles, span);
         };
         let key = *key;
-        if options.is_causal {
+        let mut link = |form: MapForm, operands: Vec<Operand>| {
+            let operation = self.map(form, operands);
+            self.link_value(operation, target, span)
+        };
+        let is_plain = options.is_causal && options.offset.is_none();
+        if is_plain {
             let form = MapForm::Causal { query, key, fill: Fill::Infinite };
-            let operation = self.map(form, vec![scores]);
-            scores = self.link_value(operation, target, span)?;
+            scores = link(form, vec![scores])?;
         }
-        let Some(window) = &options.window else { return Some(scores) };
-        let form = MapForm::Position(query);
-        let position = self.map(form, vec![scores.clone()]);
-        let here = self.link_value(position, target, span)?;
-        let position = self.map(MapForm::Position(key), vec![scores.clone()]);
-        let there = self.link_value(position, target, span)?;
-        let distance = self.map(MapForm::Infix(Arithmetic::Sub), vec![here, there]);
-        let distance = self.link_value(distance, target, span)?;
-        let form = MapForm::Call { function: Function::Less, numbers: vec![window.clone()] };
-        let near = self.map(form, vec![distance]);
-        let near = self.link_value(near, target, span)?;
-        let form = MapForm::Call { function: Function::Select, numbers: vec![MASKED.to_owned()] };
-        let operation = self.map(form, vec![near, scores]);
-        self.link_value(operation, target, span)
+        let later =
+            (options.is_causal && !is_plain).then(|| (Function::GreaterEqual, "0.0".to_owned()));
+        let far = options.window.clone().map(|window| (Function::Less, window));
+        if later.is_none() && far.is_none() {
+            return Some(scores);
+        }
+        let mut here = link(MapForm::Position(query), vec![scores.clone()])?;
+        if let Some(offset) = &options.offset {
+            here = link(MapForm::InfixScalar(Arithmetic::Add, offset.clone()), vec![here])?;
+        }
+        let there = link(MapForm::Position(key), vec![scores.clone()])?;
+        let distance = link(MapForm::Infix(Arithmetic::Sub), vec![here, there])?;
+        for (function, number) in later.into_iter().chain(far) {
+            let form = MapForm::Call { function, numbers: vec![number] };
+            let near = link(form, vec![distance.clone()])?;
+            let numbers = vec![MASKED.to_owned()];
+            let form = MapForm::Call { function: Function::Select, numbers };
+            scores = link(form, vec![near, scores])?;
+        }
+        Some(scores)
     }
 
     /// Reports that masks do not know whose positions to compare.

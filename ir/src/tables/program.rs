@@ -27,7 +27,7 @@ use crate::optimizer::Optimizer;
 use crate::products::Products;
 use crate::rearrange::{Rearrange, Route};
 use crate::sharding::Pin;
-pub use crate::tables::zigzag::{CausalMask, Share, Zigzag};
+pub use crate::tables::zigzag::{BandMask, Share, Zigzag};
 
 /// A named dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]

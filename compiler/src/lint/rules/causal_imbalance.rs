@@ -2,7 +2,7 @@
 
 use shardwise_ir::ids::DimId;
 use shardwise_ir::plan::{Step, StepKind};
-use shardwise_ir::program::{CausalMask, Op, Program, Share};
+use shardwise_ir::program::{BandMask, Op, Program, Share};
 use shardwise_passes::{local, local_shape};
 
 use crate::display::units;
@@ -70,14 +70,14 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
 fn uneven(program: &Program, step: &Step, seconds: f64) -> Option<Uneven> {
     let StepKind::Local(op) = step.kind else { return None };
     let op = &program.ops[op];
-    let CausalMask { query, key, .. } = op.share.causal?;
+    let BandMask { query, key, .. } = op.share.band.filter(|band| band.is_causal())?;
     let (read, result) = (step.operands.iter().map(|of| &of.sharding), &step.result.sharding);
     let read: Vec<_> = read.collect();
     let imbalance = local::imbalance(program, op, &read, result);
     if imbalance <= 1.0 {
         return None;
     }
-    let even = Op { share: Share { causal: None, ..op.share }, ..op.clone() };
+    let even = Op { share: Share { band: None, ..op.share }, ..op.clone() };
     let work = |op: &Op| local::work(program, op, &read, result).seconds;
     let parts = |dim: DimId| {
         let all = step.operands.iter().chain([&step.result]);

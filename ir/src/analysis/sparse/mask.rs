@@ -1,7 +1,7 @@
 //! Elements that do not count, and the share that is left.
 
 use crate::ids::DimId;
-use crate::program::{CausalMask, Program, Share};
+use crate::program::{BandMask, Program, Share};
 use crate::rearrange::Route;
 
 use super::places::Bound;
@@ -22,11 +22,8 @@ const NEGLIGIBLE: f64 = -1e4;
 /// Elements that do not count.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Mask {
-    /// Pairs of a query and a later key, or one too far before it.
-    Causal(CausalMask),
-    /// Pairs of a query and a key too far before it alone: they do not count as masked, until
-    /// another mask leaves out later keys.
-    Window(CausalMask),
+    /// Pairs of a query and a key that is not in the band around it.
+    Band(BandMask),
     /// Slots of experts that a token is not sent to.
     Slots(Route),
     /// Slots that no token is sent to, of experts that have one for every token.
@@ -55,9 +52,7 @@ impl Mask {
     pub(super) fn is_over(self, dims: &[DimId]) -> bool {
         match self {
             // Of each pair that is left out, the other elements along either are not all.
-            Self::Causal(causal) | Self::Window(causal) => {
-                dims.contains(&causal.key) || dims.contains(&causal.query)
-            }
+            Self::Band(band) => dims.contains(&band.key) || dims.contains(&band.query),
             Self::Slots(route) | Self::Empty(route) => dims.contains(&route.experts),
             Self::Rows { dim, .. } => dims.contains(&dim),
         }
@@ -66,8 +61,7 @@ impl Mask {
     pub(super) fn is_along(self, dims: &[DimId]) -> bool {
         let has = |all: &[DimId]| all.iter().all(|dim| dims.contains(dim));
         match self {
-            Self::Causal(CausalMask { query, key, .. })
-            | Self::Window(CausalMask { query, key, .. }) => has(&[query, key]),
+            Self::Band(BandMask { query, key, .. }) => has(&[query, key]),
             Self::Slots(Route { tokens, experts, capacity, .. }) => {
                 has(&[tokens, experts, capacity])
             }
@@ -80,14 +74,10 @@ impl Mask {
     pub(super) fn share(self, program: &Program) -> Share {
         let size = |dim: DimId| program.dims[dim].size as f64;
         let of_all = match self {
-            Self::Causal(causal) => {
-                return Share {
-                    of_all: causal.share(&program.dims),
-                    causal: Some(causal),
-                    uneven: None,
-                };
+            Self::Band(band) => {
+                let of_all = band.share(&program.dims);
+                return Share { of_all, band: Some(band), uneven: None };
             }
-            Self::Window(_) => 1.0,
             Self::Slots(route) => {
                 route.choices as f64 / (size(route.experts) * size(route.capacity))
             }
@@ -97,7 +87,7 @@ impl Mask {
             }
             Self::Rows { dim, named } => named / size(dim),
         };
-        Share { of_all: of_all.min(1.0), causal: None, uneven: self.uneven(program) }
+        Share { of_all: of_all.min(1.0), band: None, uneven: self.uneven(program) }
     }
 
     /// How tokens are sent to experts whose devices have unequal numbers of them: where experts
@@ -107,29 +97,15 @@ impl Mask {
         (route.stated_imbalance().is_some() && drops_nothing(program, route)).then_some(route)
     }
 
-    /// The mask that leaves of this one what a bound does, too; where it cannot say that, one that
-    /// leaves more.
+    /// The mask that leaves of this one what a bound does, too; this one, if it is along other
+    /// dimensions.
     pub(super) fn within(of: Option<Self>, bound: Bound) -> Self {
         let Bound { later, than, at_most } = bound;
-        let causal = |window| Self::Causal(CausalMask { query: than, key: later, window });
-        let window = u64::try_from(at_most.saturating_add(1)).unwrap_or(0).max(1);
-        let windowed = CausalMask { query: later, key: than, window: Some(window) };
-        let narrower = |mask: CausalMask| CausalMask {
-            window: mask.window.into_iter().chain(windowed.window).min(),
-            ..mask
-        };
-        let is_causal = at_most <= 0;
+        let band = BandMask::until(than, later, at_most);
         match of {
-            Some(Self::Causal(mask)) if mask.is_along(windowed) => Self::Causal(narrower(mask)),
-            Some(Self::Window(mask)) if !is_causal && mask.is_along(windowed) => {
-                Self::Window(narrower(mask))
-            }
-            Some(Self::Window(mask)) if is_causal => {
-                causal(mask.window.filter(|_| (mask.query, mask.key) == (than, later)))
-            }
+            Some(Self::Band(mask)) => Self::Band(mask.and(band).unwrap_or(mask)),
             Some(mask) => mask,
-            None if is_causal => causal(None),
-            None => Self::Window(windowed),
+            None => Self::Band(band),
         }
     }
 
@@ -137,10 +113,7 @@ impl Mask {
     pub(super) fn common(self, other: Self) -> Option<Self> {
         match (self, other) {
             _ if self == other => Some(self),
-            (Self::Causal(a), Self::Causal(b)) if a.is_along(b) => {
-                let window = a.window.zip(b.window).map(|(a, b)| a.max(b));
-                Some(Self::Causal(CausalMask { window, ..a }))
-            }
+            (Self::Band(a), Self::Band(b)) => a.or(b).map(Self::Band),
             _ => None,
         }
     }
@@ -149,7 +122,7 @@ impl Mask {
     /// stand one after another, and tokens are sent by their indices.
     pub(super) fn is_never_held(self, program: &Program) -> bool {
         match self {
-            Self::Causal(_) | Self::Window(_) => false,
+            Self::Band(_) => false,
             Self::Slots(route) | Self::Empty(route) => drops_nothing(program, route),
             Self::Rows { .. } => true,
         }

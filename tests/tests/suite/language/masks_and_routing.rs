@@ -84,7 +84,8 @@ fn scores_count_what_scale_cap_mask_and_window_leave() {
         (", causal, window=512", share(512.0)),
         (", causal, window=4096", 0.5),
         (", causal, window=1024, cap=30.0", share(1024.0)),
-        (", window=512", 1.0),
+        // All later keys, too.
+        (", window=512", 1.0 - (1.0 - 511.0 / 4096.0_f64).powi(2) / 2.0),
     ];
     for (masks, share) in cases {
         let (all, masked) = products_of_attention(masks);
@@ -141,6 +142,14 @@ fn masks_count_whichever_way_they_are_written() {
     ] {
         is_share(&windowed, share);
     }
+    let [after, before] = [511.0, 513.0].map(|places: f64| (1.0 - places / 4096.0).powi(2) / 2.0);
+    let gap = "position_T(s) - position_S(s)";
+    for both_sides in [
+        format!("m = select({gap} <= 512.0, select({gap} > -512.0, s, -1e9), -1e9)"),
+        format!("m = select(({gap} < 513.0) * (position_S(s) - position_T(s) < 512.0), s, -inf)"),
+    ] {
+        is_share(&both_sides, 1.0 - after - before);
+    }
     // A mask of another kind leaves what was masked before it.
     is_share("m = select(s > 0.0, causal_{T,S}(s), -1e9)", 0.5);
     // Not of a distance, or too weak: not all are less, as gradients may still be.
@@ -153,6 +162,66 @@ fn masks_count_whichever_way_they_are_written() {
     ] {
         let largest = masked(other).into_iter().fold(0.0, f64::max);
         assert!((largest / all[0] - 1.0).abs() < 1e-12, "{other}");
+    }
+}
+
+#[test]
+fn a_chunk_of_a_prefill_counts_the_keys_until_each_of_its_queries() {
+    let chunk = |masks: &str| {
+        let source = format!(
+            "hardware tpu-v5p\nmesh X=4\ndim B=4, T=1024, S=4096, N=2, H=64\n\
+             input q[B_X, T, N, H], k[B_X, S, N, H], v[B_X, S, N, H]\n\
+             o = attention(q, k, v{masks})\noutput o[B_X, T, N, H]\n"
+        );
+        products(&plan(&source, Strategy::Search))
+    };
+    let all = chunk("");
+    let share_of_last = 512.0 / 4096.0;
+    for (masks, share) in [
+        (", causal, offset=3072", 1.0 - 1024.0 / 8192.0),
+        (", causal, offset=1024", 1024.0 / 4096.0 + 1024.0 / 8192.0),
+        (", causal, window=512, offset=3072", share_of_last),
+        (", causal", 1024.0 / 8192.0),
+    ] {
+        let masked = chunk(masks);
+        assert_eq!((all.len(), masked.len()), (2, 2), "{masks}");
+        for (all, masked) in all.iter().zip(&masked) {
+            assert!((masked / all - share).abs() < 1e-12, "{masks}: {masked} of {all}");
+        }
+    }
+}
+
+/// The last queries of a sequence, beside all of its keys, get what attention of the sequence gives
+/// them.
+#[test]
+fn a_chunk_of_a_prefill_is_the_end_of_the_whole() {
+    let (keys, queries, width) = (12, 5, 3);
+    let attention = |queries: usize, masks: &str, given: [&[f64]; 3]| {
+        let source = format!(
+            "hardware tpu-v5p\nmesh X=1\ndim T={queries}, S={keys}, H={width}\n\
+             input q: f32[T, H], k: f32[S, H], v: f32[S, H]\n\
+             out = attention(q, k, v, {masks})\noutput out[T, H]\n"
+        );
+        let program = shardwise::check("chunk", &source, &Options::default()).program;
+        let given = ["q", "k", "v"].map(str::to_owned).into_iter().zip(given.map(<[f64]>::to_vec));
+        let values = evaluate(&program.expect("it resolves"), &given.collect());
+        values.expect("all is given")["out"].clone()
+    };
+    let numbers = |seed: f64| -> Vec<f64> {
+        (0..keys * width).map(|at| (seed * (at as f64 + 1.0)).sin()).collect()
+    };
+    let [q, k, v] = [numbers(1.1), numbers(2.3), numbers(0.7)];
+    let last = (keys - queries) * width;
+    for (masks, of_chunk) in [
+        ("causal", "causal, offset=7"),
+        ("window=4", "window=4, offset=7"),
+        ("causal, window=4", "causal, window=4, offset=7"),
+    ] {
+        let whole = attention(keys, masks, [&q, &k, &v]);
+        let chunk = attention(queries, of_chunk, [&q[last..], &k, &v]);
+        for (a, b) in whole[last..].iter().zip(&chunk) {
+            assert!((a - b).abs() < 1e-12, "{masks}: {a} {b}");
+        }
     }
 }
 
