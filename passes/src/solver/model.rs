@@ -206,8 +206,21 @@ impl Model {
     }
 
     /// Whether every term of an assignment has a finite cost. The capacity is ignored.
+    ///
+    /// The first trees of a large graph take longest: those of different graphs are computed side
+    /// by side.
     pub(crate) fn is_feasible(&self, assignment: &[usize], trees: &mut [Trees<'_>]) -> bool {
-        self.terms.iter().all(|term| term.cost(assignment, trees).is_finite())
+        let mut of_graph: Vec<Vec<&SteinerTerm>> = vec![Vec::new(); trees.len()];
+        for term in &self.terms {
+            match term {
+                Term::Table(table) if table.factor.price(assignment).is_finite() => {}
+                Term::Table(_) => return false,
+                Term::Tree(tree) => of_graph[tree.graph].push(tree),
+            }
+        }
+        trees.par_iter_mut().zip(of_graph).all(|(trees, terms)| {
+            terms.into_iter().all(|term| term.cost(assignment, trees).is_finite())
+        })
     }
 }
 
