@@ -97,12 +97,13 @@ fn a_finding_in_a_long_line_says_where_it_is() {
 fn the_page_of_promises_lists_the_exit_codes() {
     let page = std::fs::read_to_string(root().join("compiler/docs/promises.md")).expect("a page");
     let unformatted = MATMUL.replace("dim ", "dim   ");
-    let cases: [(&[&str], &str, i32); 7] = [
+    let cases: [(&[&str], &str, i32); 8] = [
         (&["plan", "-"], MATMUL, 0),
         (&["plan", "-"], "mesh", 1),
         (&["plan", "-"], &(MATMUL.to_owned() + "\nassert comm <= 1ns\n"), 1),
         (&["check", "-"], "dim I=8\n", 1),
         (&["fmt", "--check", "-"], &unformatted, 1),
+        (&["sweep", "-", "--memory", "1KB"], MATMUL, 1),
         (&["plan", "no-such-file.shard"], "", 2),
         (&["plan", "--no-such-option", "-"], MATMUL, 2),
     ];
