@@ -426,6 +426,20 @@ fn a_closed_pipe_is_no_error() {
     assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
 }
 
+/// Help as well as results: a script that keeps them must not believe that they are there.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_full_disk_does_not_take_ends_with_2() {
+    for arguments in [&["--help"][..], &["plan", "-h"], &["--version"], &["docs"], &["schema"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
+        let mut command = Command::new(SHARDWISE);
+        let output = command.args(arguments).stdout(full).output().expect("it starts");
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?} {error}");
+        assert!(error.starts_with("error: ") && error.lines().count() == 1, "{error}");
+    }
+}
+
 #[test]
 fn every_command_that_prices_takes_rates_and_a_price() {
     let path = "tests/programs/fsdp_tp.shard";
