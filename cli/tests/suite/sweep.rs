@@ -88,6 +88,17 @@ fn a_sweep_without_a_plan_ends_with_1() {
     assert_eq!(some.status.code(), Some(0), "{}", text(&some.stderr));
 }
 
+/// Its hardware is that of the others, and no column of its own.
+#[test]
+fn a_point_that_is_not_legal_has_the_hardware_of_its_program() {
+    let odd = MATMUL.replace("I=64, J=64", "I=64, J=36");
+    let arguments = ["sweep", "-", "--mesh", "X=4|8"];
+    let table = text(&run(&arguments, &odd).stdout);
+    assert!(table.contains("cannot be split 8 ways") && !table.contains("hardware"), "{table}");
+    let json = text(&run(&[&arguments[..], &["--format", "json"]].concat(), &odd).stdout);
+    assert_eq!(json.matches("\"hardware\": \"tpu-v5p\"").count(), 2, "{json}");
+}
+
 /// A figure of the page is compared with what the command prints without `-o`.
 #[test]
 fn the_page_shows_what_the_command_writes() {
