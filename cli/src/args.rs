@@ -11,7 +11,9 @@ pub(crate) mod planning;
 pub(crate) mod sweep;
 pub(crate) mod tune;
 
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::process;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -25,6 +27,8 @@ use self::plan::{CostArgs, ExportArgs, PlanArgs};
 use self::planning::{HardwareFileArgs, PlanningArgs};
 use self::sweep::SweepArgs;
 use self::tune::TuneArgs;
+use crate::error::reason;
+use crate::exit_status::ExitStatus;
 
 /// What `--help` prints below the options.
 const AFTER_HELP: &str = "\
@@ -69,9 +73,23 @@ impl Cli {
                 let tips = ContextValue::StyledStrs(vec![tip.into()]);
                 error.insert(ContextKind::Suggested, tips);
             }
-            error.exit()
+            end(&error)
         })
     }
+}
+
+/// Prints help or a message about wrong arguments, and ends the process. Help that cannot be
+/// written is an error, as a plan is; a reader that closes the pipe early is not.
+fn end(message: &clap::Error) -> ! {
+    let code = match message.print().and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            // Nothing is reported where standard error is the stream that cannot be written.
+            let _ = writeln!(io::stderr(), "error: {}", reason(&error));
+            ExitStatus::Error as i32
+        }
+        _ => message.exit_code(),
+    };
+    process::exit(code)
 }
 
 /// The command, in which `-1` is the value of the option before it: its message says what to write.

@@ -12,6 +12,7 @@ mod dispatch;
 mod documents;
 mod features;
 mod server;
+mod transport;
 
 use std::io;
 use std::sync::mpsc::channel;
@@ -48,7 +49,7 @@ enum Event {
 
 /// Serves the editor on standard input and output until it ends.
 pub(crate) fn serve(setting: Setting) -> Result {
-    let (connection, threads) = Connection::stdio();
+    let (connection, threads) = transport::stdio();
     let is_shut_down = run(&connection, setting)?;
     // The thread that writes ends when nobody can send any more.
     drop(connection);
@@ -69,7 +70,11 @@ pub(crate) fn serve(setting: Setting) -> Result {
 
 /// Answers until the connection ends; whether the editor asked to shut down before.
 fn run(connection: &Connection, setting: Setting) -> Result<bool> {
-    let (id, params) = connection.initialize_start().map_err(broken)?;
+    let (id, params) = match connection.initialize_start() {
+        // Why it ended, the thread that reads says.
+        Err(error) if error.channel_is_disconnected() => return Ok(false),
+        started => started.map_err(broken)?,
+    };
     let params: InitializeParams = serde_json::from_value(params)
         .map_err(|error| Error::usage(format!("the editor's first message: {error}")))?;
     let result = InitializeResult {

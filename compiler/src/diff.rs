@@ -273,8 +273,8 @@ fn totals(before: &Planned, after: &Planned) -> Vec<Total> {
 pub const FORMATS: &[Format<Diff>] = &[
     Format { name: "text", about: "Lines for a terminal", write: |diff| Ok(diff.to_string()) },
     Format {
-        name: "markdown",
-        about: "For a comment on a pull request",
+        name: "md",
+        about: "Markdown, for a comment on a pull request",
         write: |diff| Ok(diff.markdown()),
     },
     Format { name: "json", about: "JSON, `shardwise.diff/1`", write: |diff| Ok(diff.json()) },

@@ -390,9 +390,8 @@ pub(crate) fn assignments(hardware: &Hardware) -> Vec<(String, String)> {
 /// All entries of a chip in a hardware file.
 fn entries(hardware: &Hardware) -> Vec<Entry> {
     let mut copy = hardware.clone();
-    let mut number = |(key, what, scale, field): &Number| {
-        let value = (*field(&mut copy))?;
-        let value = if *scale == Scale::Share { value.into() } else { exponential(value) };
+    let mut number = |(key, what, _, field): &Number| {
+        let value = written((*field(&mut copy))?);
         Some(Entry { key, value, what })
     };
     let mut entries: Vec<Entry> = numbers::PEAKS.iter().filter_map(&mut number).collect();
@@ -409,13 +408,16 @@ fn entries(hardware: &Hardware) -> Vec<Entry> {
             hardware.pod.iter().map(|&edge| i64::try_from(edge).unwrap_or(i64::MAX)).collect();
         add("pod", edges.into(), "edges of a pod, or chips of a switched domain");
     }
-    add("link_hop", exponential(hardware.hop_s), "seconds");
-    add("network_hop", exponential(hardware.dcn_hop_s), "seconds");
+    add("link_hop", written(hardware.hop_s), "seconds");
+    add("network_hop", written(hardware.dcn_hop_s), "seconds");
     entries.extend(measured);
     entries
 }
 
-/// `9.89e14`, as data sheets write it.
-fn exponential(number: f64) -> toml_edit::Value {
+/// `0.85` and `2.5`; what is far from one as data sheets write it, `9.89e14`.
+fn written(number: f64) -> toml_edit::Value {
+    if number == 0.0 || (1e-4..1e4).contains(&number) {
+        return number.into();
+    }
     format!("{number:e}").parse().expect("Rust's exponents are TOML's")
 }

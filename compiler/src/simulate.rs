@@ -43,7 +43,7 @@ pub use unsharded::evaluate;
 pub use verdict::{Fault, Mismatch, Verdict};
 
 /// The tolerance for results of functions that are not linear, relative to a value's largest
-/// element.
+/// element, or to what rounding errors become on the way to it.
 pub const TOLERANCE: f64 = 1e-9;
 
 /// Options of a run.

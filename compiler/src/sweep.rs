@@ -190,6 +190,11 @@ impl Swept {
         plot::svg(self)
     }
 
+    /// Whether a point could be planned.
+    pub fn has_plan(&self) -> bool {
+        self.points.iter().any(|point| point.plan.is_some())
+    }
+
     /// The first dimension that takes several sizes.
     pub(crate) fn varied(&self) -> Option<&str> {
         let first = &self.points.first()?.sizes;

@@ -90,7 +90,7 @@ fn check_format() -> impl TypedValueParser<Value = CheckFormat> {
     let graphical = PossibleValue::new(GRAPHICAL).help("The source with the findings marked");
     let values = std::iter::once(graphical).chain(FORMATS.iter().map(possible));
     PossibleValuesParser::new(values).map(|name| {
-        let named = FORMATS.iter().find(|format| format.name == name);
+        let named = FORMATS.iter().find(|format| format.is_called(&name));
         named.map_or(CheckFormat::Graphical, CheckFormat::Of)
     })
 }

@@ -27,7 +27,7 @@ where
 
 /// A format's name, with its help text.
 pub(super) fn possible<T: ?Sized>(format: &Format<T>) -> PossibleValue {
-    PossibleValue::new(format.name).help(format.about)
+    PossibleValue::new(format.name).aliases(format.aliases()).help(format.about)
 }
 
 /// A parser of the names of a table of output formats.
@@ -35,7 +35,7 @@ pub(super) fn format_of<T: ?Sized>(
     table: &'static [Format<T>],
 ) -> impl TypedValueParser<Value = &'static Format<T>> {
     PossibleValuesParser::new(table.iter().map(possible)).map(|name| {
-        let named = table.iter().find(|format| format.name == name);
+        let named = table.iter().find(|format| format.is_called(&name));
         named.expect("clap accepts only the names of formats")
     })
 }

@@ -14,6 +14,13 @@ pub(super) fn export(args: &ExportArgs, output: &mut Output) -> Result {
         return traces(args, output);
     }
     let programs = &args.programs;
+    if programs.files.len() > 1 {
+        return Err(Error::usage(format!(
+            "`export {}` writes a file of one program: run the command once for each, with -o \
+                FILE",
+            args.framework.name
+        )));
+    }
     let written = |planned: &Planned| write(planned).map_err(Error::input);
     match &args.output {
         Some(path) => write_one(programs, path, output, written),

@@ -2,7 +2,7 @@
 
 use shardwise::build::from_disk;
 use shardwise::oneliner;
-use shardwise::sweep::{Grid, Refused, Source};
+use shardwise::sweep::{Grid, Refused, Source, Swept};
 use shardwise::{Findings, Options, Report};
 
 use super::inputs;
@@ -32,11 +32,22 @@ pub(super) fn sweep(args: &SweepArgs, output: &mut Output) -> Result {
         Refused::Options(text) => Error::usage(text),
     })?;
     output.findings(&unmeasured)?;
-    let text = (args.format.write)(&swept).map_err(Error::usage)?;
+    let refuse = if swept.has_plan() { Error::usage } else { Error::input };
+    let text = (args.format.write)(&swept).map_err(refuse)?;
     match &args.output {
-        Some(path) => write_file(path, &text),
-        None => output.print(&text),
+        Some(path) => write_file(path, &text)?,
+        None => output.print(&text)?,
     }
+    if swept.has_plan() { Ok(()) } else { Err(nothing_feasible(&swept)) }
+}
+
+/// As `plan` ends where there is no plan; the rows have the other reasons.
+fn nothing_feasible(swept: &Swept) -> Error {
+    let reason = swept.points.iter().find_map(|point| point.infeasible.as_deref());
+    Error::input(format!(
+        "no point of the grid can be planned; the first: {}",
+        reason.unwrap_or("the grid is empty")
+    ))
 }
 
 /// Chips of which nothing was measured though measured rates are asked for, each once.

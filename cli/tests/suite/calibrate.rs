@@ -78,3 +78,15 @@ fn wrong_uses_say_what_to_type() {
     assert!(wrong.contains("SW412") && wrong.contains("wrong.csv:2:1"), "{wrong}");
     assert!(!folder.join("m.toml").exists(), "nothing is written after an error");
 }
+
+#[test]
+fn one_measurement_is_no_plural_and_fits_nothing() {
+    let folder = empty_folder("calibrate-one");
+    let row = "kind,dtype,m,n,k,measured_us\nproduct,bf16,4096,4096,4096,200\n";
+    std::fs::write(folder.join("one.csv"), row).expect("a file can be written");
+    let output = run_in(&folder, &["calibrate", "one.csv", "--hardware", "h100"], "");
+    let (file, fit) = (text(&output.stdout), text(&output.stderr));
+    assert!(fit.contains("\nproducts: 1 measurement, off by "), "{fit}");
+    assert!(file.contains("\n# products: 1 measurement, off by "), "{file}");
+    assert!(file.contains(" median: nothing is fitted\n"), "{file}");
+}

@@ -97,12 +97,13 @@ fn a_finding_in_a_long_line_says_where_it_is() {
 fn the_page_of_promises_lists_the_exit_codes() {
     let page = std::fs::read_to_string(root().join("compiler/docs/promises.md")).expect("a page");
     let unformatted = MATMUL.replace("dim ", "dim   ");
-    let cases: [(&[&str], &str, i32); 7] = [
+    let cases: [(&[&str], &str, i32); 8] = [
         (&["plan", "-"], MATMUL, 0),
         (&["plan", "-"], "mesh", 1),
         (&["plan", "-"], &(MATMUL.to_owned() + "\nassert comm <= 1ns\n"), 1),
         (&["check", "-"], "dim I=8\n", 1),
         (&["fmt", "--check", "-"], &unformatted, 1),
+        (&["sweep", "-", "--memory", "1KB"], MATMUL, 1),
         (&["plan", "no-such-file.shard"], "", 2),
         (&["plan", "--no-such-option", "-"], MATMUL, 2),
     ];
@@ -423,6 +424,20 @@ fn a_closed_pipe_is_no_error() {
     let output = child.wait_with_output().expect("the command ends");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+}
+
+/// Help as well as results: a script that keeps them must not believe that they are there.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_full_disk_does_not_take_ends_with_2() {
+    for arguments in [&["--help"][..], &["plan", "-h"], &["--version"], &["docs"], &["schema"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
+        let mut command = Command::new(SHARDWISE);
+        let output = command.args(arguments).stdout(full).output().expect("it starts");
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?} {error}");
+        assert!(error.starts_with("error: ") && error.lines().count() == 1, "{error}");
+    }
 }
 
 #[test]

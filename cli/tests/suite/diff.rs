@@ -125,3 +125,23 @@ fn plans_at_different_rates_are_compared_as_such() {
     let same = text(&run(&["diff", &peak, &peak], "").stdout);
     assert!(!same.contains("rates:"), "{same}");
 }
+
+/// A format has one name in every command, and every command reads its other one.
+#[test]
+fn markdown_is_md_everywhere() {
+    let commands: [&[&str]; 3] = [
+        &["diff", BEFORE, "tests/programs/mlp-2d.shard"],
+        &["plan", BEFORE],
+        &["tune", "tests/programs/tune/mlp.shard", "--chips", "4"],
+    ];
+    for command in commands {
+        let written = |format: &str| {
+            let output = run(&[command, &["--format", format]].concat(), "");
+            assert_eq!(output.status.code(), Some(0), "{command:?} {}", text(&output.stderr));
+            text(&output.stdout)
+        };
+        let markdown = written("md");
+        assert!(markdown.contains("| --- |"), "{markdown}");
+        assert_eq!(markdown, written("markdown"), "{command:?}");
+    }
+}

@@ -43,6 +43,15 @@ fn a_preset_is_printed_and_read_again_under_another_name() {
     std::fs::remove_dir_all(&folder).expect("the folder goes");
 }
 
+/// Shares, prices and bytes as people write them; what has an exponent in data sheets keeps it.
+#[test]
+fn short_numbers_are_plain_decimals() {
+    let printed = text(&run(&["hardware", "--format", "toml", "h100"], "").stdout);
+    for line in ["contention = 0.6 ", "allocator = 0.05 ", "bf16 = 9.89e14 ", "link_hop = 1e-6 "] {
+        assert!(printed.contains(&format!("\n{line}")), "{line}: {printed}");
+    }
+}
+
 const NODES: &str = "[mine]\nbase = \"h100\"\nnetwork_bandwidth = 45e9\n";
 
 fn put(path: &Path, text: &str) {

@@ -87,3 +87,29 @@ fn mistakes_say_what_is_wrong() {
     let (code, error) = refused(&[config, "--mesh", "X"], "");
     assert!(code == Some(1) && error.contains("--mesh: "), "{error}");
 }
+
+#[test]
+fn sizes_that_no_model_has_are_errors() {
+    let config = std::fs::read_to_string(root().join("tests/configs/mixtral-8x7b.json"));
+    let config: serde_json::Value = serde_json::from_str(&config.expect("it is there")).unwrap();
+    let refused = |fields: &[(&str, u64)], arguments: &[&str]| {
+        let mut changed = config.clone();
+        for &(field, size) in fields {
+            changed[field] = size.into();
+        }
+        let output = run(&[&["import", "hf", "-"], arguments].concat(), &changed.to_string());
+        assert_eq!(output.status.code(), Some(1), "{fields:?} {}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    for field in ["hidden_size", "intermediate_size", "vocab_size", "num_local_experts"] {
+        let error = refused(&[(field, 1 << 40)], &[]);
+        let expected =
+            format!("`{field}` is 1099511627776, more than a model's can be (4294967296)");
+        assert!(error.contains(&expected), "{error}");
+    }
+    let large = [("hidden_size", 1 << 32), ("intermediate_size", 1 << 32)];
+    let error = refused(&large, &[]);
+    assert!(error.contains("check its sizes, or give a mesh with --mesh"), "{error}");
+    let error = refused(&large, &["--mesh", "X=4294967296,Y=4294967296,Z=4"]);
+    assert!(error.contains("more devices than can be counted"), "{error}");
+}

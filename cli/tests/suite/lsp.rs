@@ -275,3 +275,18 @@ fn a_message_that_cannot_be_read_is_named() {
     assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(message.contains("cannot be read") && message.contains("{wrong}"), "{message}");
 }
+
+/// The message is not there: nothing is read, and nothing allocated for it.
+#[test]
+fn a_message_of_an_absurd_length_ends_the_server_with_a_sentence() {
+    for (length, reason) in [
+        ("1000000000000000", "is more than 1073741824 bytes"),
+        ("99999999999999999999", "number too large"),
+    ] {
+        let output = crate::run(&["lsp"], &format!("Content-Length: {length}\r\n\r\n{{}}"));
+        let message = crate::common::text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(message.contains("a message of the editor cannot be read"), "{message}");
+        assert!(message.contains(reason), "{message}");
+    }
+}

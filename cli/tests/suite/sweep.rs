@@ -69,6 +69,36 @@ fn chips_that_are_not_known_are_errors_and_not_rows() {
     }
 }
 
+/// In every format, and where the rows go to a file; one point with a plan is enough.
+#[test]
+fn a_sweep_without_a_plan_ends_with_1() {
+    let file = std::env::temp_dir().join("shardwise-sweep-without-a-plan.csv");
+    let name = file.to_string_lossy().into_owned();
+    let none = ["sweep", "-", "--mesh", "X=4|8", "--memory", "1KB"];
+    for format in [&[][..], &["--format", "csv"], &["--format", "json"], &["-o", &name]] {
+        let output = run(&[&none[..], format].concat(), MATMUL);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{format:?} {error}");
+        assert!(error.contains("no point of the grid can be planned; the first: "), "{error}");
+        assert_eq!(output.stdout.is_empty(), format.contains(&"-o"), "{format:?}");
+    }
+    let drawn = run(&[&none[..], &["--format", "svg"]].concat(), MATMUL);
+    assert_eq!(drawn.status.code(), Some(1), "{}", text(&drawn.stderr));
+    let some = run(&["sweep", "-", "--mesh", "X=3|4"], MATMUL);
+    assert_eq!(some.status.code(), Some(0), "{}", text(&some.stderr));
+}
+
+/// Its hardware is that of the others, and no column of its own.
+#[test]
+fn a_point_that_is_not_legal_has_the_hardware_of_its_program() {
+    let odd = MATMUL.replace("I=64, J=64", "I=64, J=36");
+    let arguments = ["sweep", "-", "--mesh", "X=4|8"];
+    let table = text(&run(&arguments, &odd).stdout);
+    assert!(table.contains("cannot be split 8 ways") && !table.contains("hardware"), "{table}");
+    let json = text(&run(&[&arguments[..], &["--format", "json"]].concat(), &odd).stdout);
+    assert_eq!(json.matches("\"hardware\": \"tpu-v5p\"").count(), 2, "{json}");
+}
+
 /// A figure of the page is compared with what the command prints without `-o`.
 #[test]
 fn the_page_shows_what_the_command_writes() {

@@ -107,6 +107,24 @@ fn no_program_is_replaced_by_what_is_made_of_it() {
     }
 }
 
+/// Two modules in one stream are none.
+#[test]
+fn an_export_of_several_programs_is_refused() {
+    let folder = folder("write-several");
+    std::fs::copy(folder.join("p.shard"), folder.join("r.shard")).expect("a file can be copied");
+    for framework in ["jax", "torch", "sdy"] {
+        for target in [&[][..], &["-o", "out.py"]] {
+            let arguments = [&["export", framework, "p.shard", "r.shard"], target].concat();
+            let output = run_in(&folder, &arguments, "");
+            let error = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{arguments:?} {error}");
+            let expected = "run the command once for each, with -o FILE";
+            assert!(error.contains(expected) && output.stdout.is_empty(), "{error}");
+        }
+    }
+    assert!(!folder.join("out.py").exists());
+}
+
 /// Commands whose output would replace a file that they read beside programs; `q.shard` names
 /// `chips.toml`.
 const OVER_OTHERS: [&[&str]; 12] = [

@@ -57,8 +57,9 @@ impl Display for GroupFit {
         }
         writeln!(
             f,
-            "{}: {count} measurements, off by {} on average ({} median), before the fit {}",
+            "{}: {}, off by {} on average ({} median), before the fit {}",
             self.name,
+            units::counted(count as u64, "measurement"),
             percent(mean),
             percent(median),
             percent(self.before)
@@ -119,14 +120,14 @@ pub(super) fn remark(calibration: &Calibration) -> String {
     );
     for group in &calibration.groups {
         let keys: Vec<&str> = group.figures.iter().map(|figure| figure.key).collect();
+        let fitted = if keys.is_empty() { "nothing is fitted".to_owned() } else { keys.join(", ") };
         let (mean, median) = group.mean_and_median();
         lines += &format!(
-            "# {}: {} measurements, off by {} on average, {} median: {}\n",
+            "# {}: {}, off by {} on average, {} median: {fitted}\n",
             group.name,
-            group.fitted().count(),
+            units::counted(group.fitted().count() as u64, "measurement"),
             percent(mean),
             percent(median),
-            keys.join(", ")
         );
     }
     lines

@@ -13,6 +13,21 @@ pub struct Format<T: ?Sized> {
     pub write: fn(&T) -> Result<String, String>,
 }
 
+/// Other names of formats, which `--format` reads as well.
+const ALIASES: &[(&str, &str)] = &[("markdown", "md")];
+
+impl<T: ?Sized> Format<T> {
+    /// Other names of this format.
+    pub fn aliases(&self) -> impl Iterator<Item = &'static str> {
+        ALIASES.iter().filter(|(_, name)| *name == self.name).map(|(alias, _)| *alias)
+    }
+
+    /// Whether `--format NAME` means this one.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases().any(|alias| alias == name)
+    }
+}
+
 impl<T: ?Sized> fmt::Debug for Format<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)

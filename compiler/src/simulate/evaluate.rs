@@ -26,17 +26,19 @@ pub(super) enum Data {
     Places(u64),
 }
 
-/// Small integers that depend on the seed and the index only.
-pub(super) fn data(shape: &[usize], seed: u64, data: Data) -> ArrayD<f64> {
+/// Multiples of `step`, of at most [`LARGEST`], that depend on the seed and the index only.
+pub(super) fn data(shape: &[usize], seed: u64, data: Data, step: f64) -> ArrayD<f64> {
     let mut state = seed;
-    ArrayD::from_shape_fn(IxDyn(shape), |_| {
+    let mut among = |count: u64| {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        match data {
-            Data::Any => ((state >> 33) % 9) as f64 - LARGEST,
-            Data::Positive => ((state >> 33) % 4) as f64 + 1.0,
-            Data::Places(many) => ((state >> 33) % many) as f64,
-        }
+        ((state >> 33) % count) as f64
+    };
+    let between = |least: f64| ((LARGEST - least) / step) as u64 + 1;
+    ArrayD::from_shape_fn(IxDyn(shape), |_| match data {
+        Data::Any => among(between(-LARGEST)) * step - LARGEST,
+        Data::Positive => among(between(1.0)) * step + 1.0,
+        Data::Places(many) => among(many),
     })
 }
 

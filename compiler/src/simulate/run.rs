@@ -20,7 +20,7 @@ use shardwise_ir::unroll::Stage;
 use super::devices::{Blocks, Devices, Extent};
 use super::evaluate::Place;
 use super::scale::{self, Batch};
-use super::unsharded::{Truth, largest, shape};
+use super::unsharded::{Expected, Truth, shape};
 use super::verdict::{Fault, Mismatch};
 use super::{collectives, evaluate};
 
@@ -31,7 +31,7 @@ type StagesOfValues<'a> =
 pub(super) struct Run<'a> {
     plan: &'a Plan,
     /// The unsharded values, by the plan's ids, where the program has them.
-    truth: IndexVec<ValueId, Option<ArrayD<f64>>>,
+    truth: IndexVec<ValueId, Option<Expected>>,
     /// For a value of one stage only, that stage; its blocks on other stages are undefined.
     stages: &'a IndexVec<ValueId, Option<Stage>>,
     /// For a value of which several stages have parts, their axis.
@@ -71,7 +71,7 @@ impl<'a> Run<'a> {
             program.values.iter_enumerated().filter(|(_, value)| value.is_declared())
         {
             let sharding = declared.declared_sharding.as_ref().and_then(Pin::exact);
-            if let (Some(sharding), Some(whole)) = (sharding, &run.truth[value]) {
+            if let (Some(sharding), Some(Expected { whole, .. })) = (sharding, &run.truth[value]) {
                 let mut blocks =
                     run.mesh.distribute(whole, &run.extents_of(value), &sharding, seed);
                 run.only_on_its_stage(value, &mut blocks);
@@ -281,13 +281,12 @@ impl<'a> Run<'a> {
     /// Compares every device's block, with pending parts reduced, with the block of the unsharded
     /// value.
     fn compare(&mut self, result: &Materialization, blocks: &Blocks) -> Result<(), Fault> {
-        let Some(whole) = &self.truth[result.value] else { return Ok(()) };
+        let Some(Expected { whole, unit }) = &self.truth[result.value] else { return Ok(()) };
         let Sharding { unreduced, .. } = &result.sharding;
         let parts = self.parts[result.value].map(AxisRef::whole);
         let pending: Vec<AxisRef> = unreduced.axes().iter().copied().chain(parts).collect();
         let reduced = self.mesh.reduce(blocks, &pending, unreduced.kind()).ok_or(Fault::Parts)?;
         let extents = self.extents_of(result.value);
-        let unit = largest(whole).max(1.0);
         let has_it = |device: usize| {
             self.stages[result.value].is_none_or(|stage| self.mesh.is_on(stage, device))
         };
@@ -301,7 +300,7 @@ impl<'a> Run<'a> {
                 });
             }
             for (place, (&found, &expected)) in block.iter().zip(&expected).enumerate() {
-                let error = difference(found, expected, unit);
+                let error = difference(found, expected, *unit);
                 self.largest_error = self.largest_error.max(error);
                 if error > self.tolerance {
                     let index = index(block.shape(), place);
@@ -409,7 +408,7 @@ pub(super) fn freed_after(plan: &Plan) -> Vec<Vec<&Materialization>> {
     freed
 }
 
-/// The difference relative to the value's largest element; two NaNs are equal.
+/// The difference relative to the value's unit; two NaNs are equal.
 fn difference(a: f64, b: f64, unit: f64) -> f64 {
     #[expect(clippy::float_cmp, reason = "equal infinities have no difference to take")]
     let same = a == b;

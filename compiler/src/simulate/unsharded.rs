@@ -2,19 +2,34 @@
 //!
 //! Data are small integers. Sums and products of integers below 2^53 are exact in `f64` whatever
 //! their order, so that a plan of linear operations must compute equal numbers; a bound on the
-//! magnitudes, computed along with the values, decides whether that holds. Anything else is
-//! computed from fractions below one and compared with a tolerance.
+//! magnitudes decides whether that holds. Anything else is computed from fractions below one and
+//! compared with a tolerance.
+//!
+//! Fractions of one scale would shrink or grow from layer to layer: forty layers without norms
+//! multiply numbers to 1e-36, of which a tolerance sees nothing, or scores to 1e8, whose rounding
+//! errors an exponential makes visible. Therefore the first product that reads a declared value
+//! scales it, so that the largest element of the result is about one ([`Scaled::product`]); a scale
+//! by the sizes of dimensions alone would not, since functions between products and sums of layers
+//! change magnitudes, too. Scales are powers of two, which round nothing.
+//!
+//! A difference counts relative to the value's largest element; and where many layers of functions
+//! make more of every rounding error, relative to what they make of a small change of the data
+//! ([`moves`]). Bounds of rounding errors, term by term, would grow so much faster than errors do
+//! that no wrong number were beyond them after a few layers.
 
 use std::collections::BTreeMap;
 
 use index_vec::IndexVec;
 use indexmap::IndexMap;
 use ndarray::{ArrayD, Axis, IxDyn};
+use rustc_hash::{FxHashMap, FxHashSet};
+use shardwise_ir::Role;
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Program, Value};
 use shardwise_ir::sharding::Reduction;
 use shardwise_ir::unroll;
 
+use super::TOLERANCE;
 use super::evaluate as local;
 use super::scale::Batch;
 
@@ -22,14 +37,39 @@ use super::scale::Batch;
 /// keep most of their digits.
 const SMALL: f64 = 0.125;
 
+/// The distance of data of such programs before they are scaled. Few different numbers would often
+/// cancel to zero, and a derivative at the rounding error of a zero may be that of either side.
+const STEP: f64 = 1.0 / 131_072.0;
+
+/// By how much, relative to themselves, fractions are moved: thousands of rounding errors, and too
+/// little to make another integer of a number.
+const SHIFT: f64 = 1e-12;
+
+/// What a value may differ by, in units of the tolerance: a tenth of what it moves by, which is
+/// hundreds of times what rounding errors make of it.
+const UNITS_OF_MOVES: f64 = 0.1 / TOLERANCE;
+
 /// Integers up to here are exact.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 type Arrays = IndexMap<ValueId, ArrayD<f64>>;
 
-/// Every value of a program by name, with its dimensions' names.
+/// A value, and what its differences are relative to.
+pub(super) struct Expected {
+    pub(super) whole: ArrayD<f64>,
+    pub(super) unit: f64,
+}
+
+/// A value with its dimensions' names, and what its differences are relative to.
+struct Known {
+    dims: Vec<String>,
+    array: ArrayD<f64>,
+    unit: f64,
+}
+
+/// Every value of a program by name.
 pub(super) struct Truth {
-    values: IndexMap<String, (Vec<String>, ArrayD<f64>)>,
+    values: IndexMap<String, Known>,
     /// Whether all numbers are exact.
     pub(super) exact: bool,
     /// Elements that are no number.
@@ -38,34 +78,26 @@ pub(super) struct Truth {
 
 impl Truth {
     pub(super) fn new(program: &Program, seed: u64) -> Self {
-        let mut arrays = Arrays::new();
         let linear = program.ops.iter().all(|op| local::is_exact(&op.kind));
-        let positive = program.ops.iter().any(|op| local::wants_positive(&op.kind));
-        for (id, value) in declared(program) {
-            let data = match places(program, id) {
-                Some(places) => local::Data::Places(places),
-                None if positive => local::Data::Positive,
-                None => local::Data::Any,
-            };
-            let mut array =
-                local::data(&whole_shape(program, id), seed ^ local::hash(&value.name), data);
-            if !linear && !matches!(data, local::Data::Places(_)) {
-                array *= SMALL;
-            }
-            arrays.insert(id, array);
-        }
-        compute(program, &mut arrays);
         let mut bounds: IndexVec<ValueId, f64> =
             program.values.indices().map(|value| declared_bound(program, value)).collect();
         program.ops.iter().for_each(|op| bounds[op.result] = bound(program, op, &bounds));
         let exact = linear && bounds.iter().all(|&bound| bound <= EXACT);
+        let mut scaled = Scaled::new(program, seed, linear);
+        program.ops.iter().for_each(|op| scaled.compute(op));
+        let arrays = scaled.arrays;
+        let moves = (!exact).then(|| moves(program, &arrays, seed));
+        let moves = |id: ValueId| moves.as_ref().map_or(0.0, |moves| moves[id]);
         let undefined = arrays.values().flatten().filter(|x| x.is_nan()).count();
         let dims = |id: ValueId| {
             program.values[id].dims.iter().map(|&dim| program.dims[dim].name.clone()).collect()
         };
         let values = arrays
             .into_iter()
-            .map(|(id, array)| (program.values[id].name.clone(), (dims(id), array)))
+            .map(|(id, array)| {
+                let unit = largest(&array).max(1.0).max(moves(id) * UNITS_OF_MOVES);
+                (program.values[id].name.clone(), Known { dims: dims(id), array, unit })
+            })
             .collect();
         Self { values, exact, undefined }
     }
@@ -82,7 +114,7 @@ impl Truth {
         program: &Program,
         value: &Value,
         batches: &[Batch],
-    ) -> Option<ArrayD<f64>> {
+    ) -> Option<Expected> {
         let dims: Vec<&str> =
             value.dims.iter().map(|&dim| program.dims[dim].name.as_str()).collect();
         self.named(&value.name, &dims).or_else(|| {
@@ -93,18 +125,111 @@ impl Truth {
             let mut whole = dims.clone();
             whole[place] = &batch.whole;
             let rows = local::every(number.parse().ok()?, batch.count as usize)?;
-            Some(self.named(name, &whole)?.slice_axis(Axis(place), rows).to_owned())
+            let Expected { whole, unit } = self.named(name, &whole)?;
+            Some(Expected { whole: whole.slice_axis(Axis(place), rows).to_owned(), unit })
         })
     }
 
-    fn named(&self, name: &str, dims: &[&str]) -> Option<ArrayD<f64>> {
-        let (names, array) = self.values.get(name)?;
+    fn named(&self, name: &str, dims: &[&str]) -> Option<Expected> {
+        let known = self.values.get(name)?;
         let order: Vec<usize> = dims
             .iter()
-            .map(|dim| names.iter().position(|name| name == dim))
+            .map(|dim| known.dims.iter().position(|name| name == dim))
             .collect::<Option<_>>()?;
-        (order.len() == names.len()).then(|| array.view().permuted_axes(IxDyn(&order)).to_owned())
+        (order.len() == known.dims.len()).then(|| Expected {
+            whole: known.array.view().permuted_axes(IxDyn(&order)).to_owned(),
+            unit: known.unit,
+        })
     }
+}
+
+/// Computes a program from data that suit it.
+struct Scaled<'p> {
+    program: &'p Program,
+    arrays: Arrays,
+    /// Declared values whose scale is free: nothing has read them.
+    unread: FxHashSet<ValueId>,
+}
+
+impl<'p> Scaled<'p> {
+    /// The declared values; small integers for a linear program, else fractions.
+    fn new(program: &'p Program, seed: u64, linear: bool) -> Self {
+        let positive = program.ops.iter().any(|op| local::wants_positive(&op.kind));
+        let mut scaled = Self { program, arrays: Arrays::new(), unread: FxHashSet::default() };
+        for (id, value) in declared(program) {
+            let data = match places(program, id) {
+                Some(places) => local::Data::Places(places),
+                None if positive => local::Data::Positive,
+                None => local::Data::Any,
+            };
+            let (shape, seed) = (whole_shape(program, id), seed ^ local::hash(&value.name));
+            let mut array = local::data(&shape, seed, data, if linear { 1.0 } else { STEP });
+            if !linear && !matches!(data, local::Data::Places(_)) {
+                array *= SMALL;
+                scaled.unread.insert(id);
+            }
+            scaled.arrays.insert(id, array);
+        }
+        scaled
+    }
+
+    fn compute(&mut self, op: &Op) {
+        let mut result = result(self.program, op, &self.arrays);
+        if let Some(value) = self.product(op) {
+            let scale = about_one(largest(&result));
+            result *= scale;
+            self.arrays[&value] *= scale;
+        }
+        for operand in &op.operands {
+            self.unread.remove(&operand.value);
+        }
+        self.arrays.insert(op.result, result);
+    }
+
+    /// The operand of a product that is scaled with it: a parameter, if there is one.
+    fn product(&self, op: &Op) -> Option<ValueId> {
+        let OpKind::Einsum { .. } = op.kind else { return None };
+        let [left, right] = [op.operands[0].value, op.operands[1].value];
+        let is_parameter =
+            |&&value: &&ValueId| self.program.values[value].role == Some(Role::Param);
+        let free = [left, right].into_iter().filter(|value| self.unread.contains(value));
+        let free: Vec<ValueId> = free.filter(|_| left != right).collect();
+        free.iter().find(is_parameter).or(free.first()).copied()
+    }
+}
+
+/// The power of two that brings a magnitude to between a half and one.
+fn about_one(magnitude: f64) -> f64 {
+    let power = -magnitude.log2().ceil();
+    if power.is_finite() { power.exp2() } else { 1.0 }
+}
+
+/// How far each value moves when every fraction that is declared moves a little.
+fn moves(program: &Program, arrays: &Arrays, seed: u64) -> IndexVec<ValueId, f64> {
+    let mut moved = Arrays::new();
+    for (id, value) in declared(program) {
+        let mut array = arrays[&id].clone();
+        if places(program, id).is_none() {
+            let seed = !seed ^ local::hash(&value.name);
+            let by = local::data(array.shape(), seed, local::Data::Any, STEP) / local::LARGEST;
+            array *= &by.mapv(|x| 1.0 + SHIFT * x);
+        }
+        moved.insert(id, array);
+    }
+    let mut last = FxHashMap::default();
+    for (number, op) in program.ops.iter().enumerate() {
+        last.extend(op.operands.iter().map(|operand| (operand.value, number)));
+    }
+    let mut moves: IndexVec<ValueId, f64> = program.values.iter().map(|_| 0.0).collect();
+    for (number, op) in program.ops.iter().enumerate() {
+        let result = result(program, op, &moved);
+        moves[op.result] = largest(&(&result - &arrays[&op.result]));
+        moved.insert(op.result, result);
+        for operand in op.operands.iter().filter(|operand| last[&operand.value] == number) {
+            moved.swap_remove(&operand.value);
+        }
+    }
+    moves
 }
 
 /// Every value of a program, computed unsharded from the declared ones; all by name, their elements
@@ -123,7 +248,9 @@ pub fn evaluate(
         let elements = given.get(&value.name)?.clone();
         arrays.insert(id, ArrayD::from_shape_vec(whole_shape(program, id), elements).ok()?);
     }
-    compute(program, &mut arrays);
+    for op in &program.ops {
+        arrays.insert(op.result, result(program, op, &arrays));
+    }
     Some(
         arrays
             .into_iter()
@@ -140,23 +267,17 @@ fn whole_shape(program: &Program, value: ValueId) -> Vec<usize> {
     program.values[value].dims.iter().map(|&dim| program.dims[dim].size as usize).collect()
 }
 
-/// Adds the results of the operations to the declared values; a result that cannot be computed is
-/// undefined.
-fn compute(program: &Program, arrays: &mut Arrays) {
-    for op in &program.ops {
-        let operands: Vec<&ArrayD<f64>> =
-            op.operands.iter().map(|operand| &arrays[&operand.value]).collect();
-        let place = local::Place {
-            starts: operands.iter().map(|operand| vec![0; operand.ndim()]).collect(),
-            start: vec![0; program.values[op.result].dims.len()],
-            shape: whole_shape(program, op.result),
-        };
-        let result = local::operation(program, op, &operands, &place);
-        arrays.insert(
-            op.result,
-            result.unwrap_or_else(|| ArrayD::from_elem(whole_shape(program, op.result), f64::NAN)),
-        );
-    }
+/// The result of an operation; undefined where it cannot be computed.
+fn result(program: &Program, op: &Op, arrays: &Arrays) -> ArrayD<f64> {
+    let operands: Vec<&ArrayD<f64>> =
+        op.operands.iter().map(|operand| &arrays[&operand.value]).collect();
+    let place = local::Place {
+        starts: operands.iter().map(|operand| vec![0; operand.ndim()]).collect(),
+        start: vec![0; program.values[op.result].dims.len()],
+        shape: whole_shape(program, op.result),
+    };
+    local::operation(program, op, &operands, &place)
+        .unwrap_or_else(|| ArrayD::from_elem(whole_shape(program, op.result), f64::NAN))
 }
 
 /// The size of the dimension that a declared value has indices of, if it has.

@@ -21,7 +21,7 @@ pub struct Verdict {
     pub scaled: bool,
     /// The number of samples that were run, the first at these sizes; 1 where the whole plan was.
     pub samples: usize,
-    /// The largest difference, relative to the largest element of its value.
+    /// The largest difference, relative to what the tolerance of its value is relative to.
     pub largest_error: f64,
     /// The tolerance; 0 where all arithmetic is exact.
     pub tolerance: f64,

@@ -58,7 +58,7 @@ pub fn sweep(
         .map(|source| base(source, grid, options))
         .collect::<Result<Vec<Program>, Refused>>()?;
     let combinations = combinations(sources, &programs, grid, options).map_err(Refused::Options)?;
-    let texts: Vec<Texts> = read_all(sources, &combinations, progress);
+    let texts: Vec<Texts> = read_all((sources, &programs), &combinations, progress);
     if let Some(findings) =
         combinations.iter().zip(&texts).find_map(|(_, texts)| texts.blamed.clone())
     {
@@ -115,7 +115,7 @@ struct Texts {
 
 /// Resolves all points; of the progress it is one half, since each may have a plan of its own.
 fn read_all(
-    sources: &[Source],
+    sources: (&[Source], &[Program]),
     combinations: &[Combination],
     progress: Progress<'_>,
 ) -> Vec<Texts> {
@@ -128,7 +128,7 @@ fn read_all(
     combinations.par_iter().map(read).collect()
 }
 
-fn texts(sources: &[Source], combination: &Combination) -> Texts {
+fn texts((sources, programs): (&[Source], &[Program]), combination: &Combination) -> Texts {
     let source = &sources[combination.program];
     let checked = check(&source.path, &source.text, &combination.options);
     let unknown = |code: &str| {
@@ -148,7 +148,8 @@ fn texts(sources: &[Source], combination: &Combination) -> Texts {
             .map(|axis| format!("{}={}", axis.name, axis.size))
             .collect::<Vec<_>>()
             .join(", ");
-        let hardware = combination.options.hardware.clone().unwrap_or_default();
+        let own = &programs[combination.program].hardware.name;
+        let hardware = combination.options.hardware.clone().unwrap_or_else(|| own.clone());
         let reason = reason(&checked.findings);
         return Texts {
             mesh,

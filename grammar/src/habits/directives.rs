@@ -103,15 +103,35 @@ pub(super) fn backward(text: &str) -> Option<Habit> {
     Some(Habit::new(text, word, message, "unknown", help))
 }
 
-/// `optimizer adam(lr=1e-3)`.
+/// `optimizer adam over X, Y`, `optimizer adam(lr=1e-3)`.
 pub(super) fn optimizer(text: &str) -> Option<Habit> {
     let rest = after(text, "optimizer")?;
+    if let Some((name, over)) = rest.split_once(" over ") {
+        return axes_of_state(text, name, over.trim());
+    }
     let (name, settings) = rest.split_once('(')?;
     let settings = settings.replace(')', "").replace("learning_rate=", "rate=");
     let settings = settings.replace("lr=", "rate=");
     let help = format!("write `optimizer {}, {}`", name.trim().to_lowercase(), settings.trim());
     let message = "settings follow the optimizer after commas";
     Some(Habit::new(text, rest, message, "settings", help))
+}
+
+/// Axes as a list, `X, Y`, `(X, Y)`, `X and Y`, `X Y`: as in brackets they are one subscript.
+fn axes_of_state(text: &str, optimizer: &str, over: &str) -> Option<Habit> {
+    let (list, settings) = match over.split_once('=') {
+        Some((before, _)) => over.split_at(before.rfind(',')?),
+        None => (over, ""),
+    };
+    let words = list.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
+    let axes: Vec<&str> = words.filter(|word| !matches!(*word, "" | "and")).collect();
+    if axes.len() < 2 || !axes.iter().all(|axis| axis.starts_with(char::is_uppercase)) {
+        return None;
+    }
+    let is_letters = axes.iter().all(|axis| axis.chars().all(char::is_uppercase));
+    let axes = if is_letters { axes.concat() } else { format!("{{{}}}", axes.join(",")) };
+    let help = format!("write `optimizer {} over {axes}{settings}`", optimizer.trim());
+    Some(Habit::new(text, list, "several axes are one subscript, as in brackets", "axes", help))
 }
 
 /// `remat y`, `recompute`.

@@ -98,7 +98,8 @@ Write instead `join(h)` for the rows of all microbatches, `total(h)` for the sum
         name: "checkpoint-of-nothing",
         page:
             "A `checkpoint` names a kind of values that its block does not have, names values of \
-            other blocks as those to compute again, or contradicts another.
+            other blocks as those to compute again, sends what is declared to the host, or \
+            contradicts another.
 
 Triggered by:
 

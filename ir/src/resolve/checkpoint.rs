@@ -3,6 +3,7 @@
 //! of a value, or after `keep`, `only` and `offload` of a kind of values; a value of the same name
 //! comes first.
 
+use shardwise_grammar::ast::Role;
 use shardwise_grammar::span::{Name, Span};
 use strum::VariantArray;
 
@@ -10,7 +11,7 @@ use super::{MOST_SEARCHES, Resolver};
 use crate::Diag;
 use crate::blocks::{Checkpoint, NamedValues, ValueGroup};
 use crate::codes::repeat as codes;
-use crate::ids::RepeatId;
+use crate::ids::{RepeatId, ValueId};
 use crate::suggest;
 
 impl Resolver<'_> {
@@ -32,10 +33,34 @@ impl Resolver<'_> {
             match group(&name.node).filter(|_| how.is_some() && self.meaning(name).is_none()) {
                 Some(group) => named.groups.push(group),
                 None if self.is_unknown(name) => self.names_nothing(how, name),
-                None => named.values.extend(self.value(name)),
+                None => {
+                    let is_offloaded = how.is_some_and(|how| how.node == "offload");
+                    let value = self.value(name);
+                    named.values.extend(value.filter(|&of| !is_offloaded || self.leaves(of, name)));
+                }
             }
         }
         named
+    }
+
+    /// Whether a value can leave the device until its gradients: one that is declared is there in
+    /// any case, and a copy on the host would be read in its place.
+    fn leaves(&mut self, value: ValueId, name: &Name) -> bool {
+        let of = &self.values[value];
+        let Some(role) = of.role else { return true };
+        let what = match role {
+            Role::Input | Role::Output => "an input",
+            Role::Param | Role::FrozenParam => "a parameter",
+            Role::State => "state",
+        };
+        let message = format!("`{}` is {what}, and stays on the device", name.node);
+        let diag = Diag::error(codes::CHECKPOINT, message, name.span, "nothing to send")
+            .and(of.span, "declared here");
+        self.error(diag.help(
+            "leave it out: its gradients read it where it is; offload values that the layer \
+                computes or carries",
+        ));
+        false
     }
 
     /// Whether a name is that of no value, here or further down, and was not reported yet.

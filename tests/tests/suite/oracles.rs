@@ -3,6 +3,7 @@
 
 mod brute_force;
 mod collective_matmul;
+mod deep_stacks;
 mod dual_bounds;
 mod numerical_gradients;
 mod parts_for_reshards;

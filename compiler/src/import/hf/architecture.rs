@@ -127,18 +127,18 @@ pub(super) struct Norms {
 
 impl Architecture {
     /// Parameters of the model; few enough are left out (biases, norms) to size a machine.
-    pub(super) fn weights(&self) -> u64 {
-        let tables = if self.is_tied { 1 } else { 2 } * self.vocabulary * self.width;
-        let layers = self.layers.iter().map(|&layer| self.layer_weights(layer)).sum::<u64>();
-        tables + layers
+    pub(super) fn weights(&self) -> f64 {
+        let tables = if self.is_tied { 1.0 } else { 2.0 };
+        let layers = self.layers.iter().map(|&layer| self.layer_weights(layer));
+        tables * self.vocabulary as f64 * self.width as f64 + layers.sum::<f64>()
     }
 
-    fn layer_weights(&self, layer: Layer) -> u64 {
+    fn layer_weights(&self, layer: Layer) -> f64 {
         let experts = self.experts.as_ref().filter(|_| layer.has_experts);
-        let hidden = experts.map_or(self.hidden, |experts| {
-            experts.count * experts.width + experts.shared.unwrap_or(0)
+        let hidden = experts.map_or(self.hidden as f64, |experts| {
+            experts.count as f64 * experts.width as f64 + experts.shared.unwrap_or(0) as f64
         });
-        3 * self.width * hidden + self.attention.weights(self.width)
+        3.0 * self.width as f64 * hidden + self.attention.weights(self.width as f64)
     }
 
     pub(super) fn windows(&self) -> impl Iterator<Item = u64> {
@@ -147,13 +147,18 @@ impl Architecture {
 }
 
 impl Attention {
-    fn weights(&self, width: u64) -> u64 {
-        let heads = self.heads;
+    fn weights(&self, width: f64) -> f64 {
+        let heads = self.heads as f64;
         match self.kind {
-            Kind::Grouped { key_heads, head } => 2 * width * head * (heads + key_heads),
+            Kind::Grouped { key_heads, head } => {
+                2.0 * width * head as f64 * (heads + key_heads as f64)
+            }
             Kind::Latent { query, latent, head, rotary, value } => {
-                let from = query.unwrap_or(width);
-                let queries = from * heads * (head + rotary) + query.map_or(0, |q| width * q);
+                let [latent, head, rotary, value] =
+                    [latent, head, rotary, value].map(|size| size as f64);
+                let query = query.map(|size| size as f64);
+                let queries = query.unwrap_or(width) * heads * (head + rotary)
+                    + query.map_or(0.0, |query| width * query);
                 queries
                     + width * (latent + rotary)
                     + heads * (latent * (head + value))

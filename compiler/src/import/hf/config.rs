@@ -44,6 +44,9 @@ const WITHOUT_EFFECT: &[&str] = &[
     "use_cache",
 ];
 
+/// The largest size of a model that is believed: a thousand times those of today.
+const LARGEST: u64 = 1 << 32;
+
 /// The names that a field has in different families.
 type Fields<'f> = &'f [&'static str];
 
@@ -67,8 +70,12 @@ impl Config {
     /// A whole number above zero, if there is one.
     pub(super) fn maybe_whole(&mut self, names: Fields) -> Result<Option<u64>, String> {
         let Some((name, value)) = self.find(names) else { return Ok(None) };
-        let whole = value.as_u64().filter(|&whole| whole > 0 && whole <= 1 << 40);
-        whole.map(Some).ok_or_else(|| wrong(name, value, "a whole number above zero"))
+        let whole = value.as_u64().filter(|&whole| whole > 0);
+        let whole = whole.ok_or_else(|| wrong(name, value, "a whole number above zero"))?;
+        if whole > LARGEST {
+            return Err(format!("`{name}` is {whole}, more than a model's can be ({LARGEST})"));
+        }
+        Ok(Some(whole))
     }
 
     /// A whole number above zero.

@@ -20,6 +20,8 @@ const TRAINED_BYTES: u64 = 16;
 const SERVED_BYTES: u64 = 2;
 /// Devices of a node, or of the shorter axis of a slice.
 const NODE: u64 = 8;
+/// No mesh of more devices is written by itself.
+const MOST_DEVICES: u64 = 1 << 24;
 
 impl Machine {
     pub(super) fn of(architecture: &Architecture, given: &Setting) -> Result<Self, String> {
@@ -30,7 +32,7 @@ impl Machine {
         })?;
         let (mesh, devices) = match &given.mesh {
             Some(mesh) => (mesh.replace(',', ", "), devices_of(mesh)?),
-            None => smallest_mesh(architecture, &chip, given.step),
+            None => smallest_mesh(architecture, &chip, given.step)?,
         };
         let several = match given.step {
             Step::Train => 4,
@@ -41,7 +43,7 @@ impl Machine {
         Ok(Self {
             hardware: name.to_owned(),
             mesh,
-            batch: given.batch.unwrap_or(several * devices),
+            batch: given.batch.unwrap_or(devices.saturating_mul(several)),
             sequence: given.sequence.unwrap_or(usual.min(architecture.longest.unwrap_or(usual))),
         })
     }
@@ -50,19 +52,31 @@ impl Machine {
 /// How many devices a mesh has that was typed.
 fn devices_of(mesh: &str) -> Result<u64, String> {
     let axes = setting::mesh(mesh).map_err(|error| format!("--mesh: {error}"))?;
-    Ok(axes.iter().map(|axis| axis.size).product())
+    let devices = axes.iter().try_fold(1_u64, |devices, axis| devices.checked_mul(axis.size));
+    devices.ok_or_else(|| format!("--mesh: {mesh} has more devices than can be counted"))
 }
 
 /// The smallest power of two of devices whose memory is twice what the parameters take.
-fn smallest_mesh(architecture: &Architecture, chip: &Hardware, step: Step) -> (String, u64) {
+fn smallest_mesh(
+    architecture: &Architecture,
+    chip: &Hardware,
+    step: Step,
+) -> Result<(String, u64), String> {
     let bytes = if step == Step::Train { TRAINED_BYTES } else { SERVED_BYTES };
-    let needed = (bytes * architecture.weights()) as f64;
+    let weights = architecture.weights();
     let memory = chip.hbm_bytes.unwrap_or(80e9) / 2.0;
-    let devices = ((needed / memory).ceil() as u64).max(NODE).next_power_of_two();
+    let devices = (weights * bytes as f64 / memory).ceil();
+    if devices > MOST_DEVICES as f64 {
+        return Err(format!(
+            "the model has {weights:.1e} parameters, which would need {devices:.1e} devices; check \
+                its sizes, or give a mesh with --mesh"
+        ));
+    }
+    let devices = (devices as u64).max(NODE).next_power_of_two();
     if devices == NODE {
-        return (format!("X={NODE}"), devices);
+        return Ok((format!("X={NODE}"), devices));
     }
     let network =
         if chip.nvlink_domain().is_some_and(|domain| domain < devices) { " dcn" } else { "" };
-    (format!("X={}{network}, Y={NODE}", devices / NODE), devices)
+    Ok((format!("X={}{network}, Y={NODE}", devices / NODE), devices))
 }
