@@ -8,7 +8,7 @@ pub(super) use structure::every;
 
 use indexmap::IndexMap;
 use ndarray::{ArrayD, Axis, IxDyn};
-use shardwise_ir::functions::{Arithmetic, Composite, Domain, ResultType, cast};
+use shardwise_ir::functions::{Arithmetic, Composite, Domain, Function, ResultType, cast};
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{Fill, MapForm, Op, OpKind, Program, ReduceFn};
 
@@ -105,6 +105,12 @@ pub(super) fn wants_positive(kind: &OpKind) -> bool {
         }
         form => *form == MapForm::Infix(Arithmetic::Div),
     }
+}
+
+/// Whether an operation asks which elements are equal: none are, of numbers that are too different.
+pub(super) fn asks_for_equals(kind: &OpKind) -> bool {
+    let OpKind::Map(function) = kind else { return false };
+    matches!(function.form, MapForm::Call { function: Function::Equal | Function::NotEqual, .. })
 }
 
 /// The result of `op` on these operands; `None` if their shapes do not match.

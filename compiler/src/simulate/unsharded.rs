@@ -39,6 +39,7 @@ const SMALL: f64 = 0.125;
 
 /// The distance of data of such programs before they are scaled. Few different numbers would often
 /// cancel to zero, and a derivative at the rounding error of a zero may be that of either side.
+/// Programs that ask which elements are equal have few.
 const STEP: f64 = 1.0 / 131_072.0;
 
 /// By how much, relative to themselves, fractions are moved: thousands of rounding errors, and too
@@ -155,6 +156,7 @@ impl<'p> Scaled<'p> {
     /// The declared values; small integers for a linear program, else fractions.
     fn new(program: &'p Program, seed: u64, linear: bool) -> Self {
         let positive = program.ops.iter().any(|op| local::wants_positive(&op.kind));
+        let few = linear || program.ops.iter().any(|op| local::asks_for_equals(&op.kind));
         let mut scaled = Self { program, arrays: Arrays::new(), unread: FxHashSet::default() };
         for (id, value) in declared(program) {
             let data = match places(program, id) {
@@ -163,7 +165,7 @@ impl<'p> Scaled<'p> {
                 None => local::Data::Any,
             };
             let (shape, seed) = (whole_shape(program, id), seed ^ local::hash(&value.name));
-            let mut array = local::data(&shape, seed, data, if linear { 1.0 } else { STEP });
+            let mut array = local::data(&shape, seed, data, if few { 1.0 } else { STEP });
             if !linear && !matches!(data, local::Data::Places(_)) {
                 array *= SMALL;
                 scaled.unread.insert(id);
