@@ -183,8 +183,8 @@ impl<'a> Problem<'a> {
         builder::build(tables, compute, rematerialized, choices)
     }
 
-    /// The same with all that its [model](Problem::model) needs; `None` if the time is over before
-    /// that is built.
+    /// [`Problem::new`], with the graphs that its [model](Problem::model) needs; `None` if the time
+    /// is over before they are built.
     pub(crate) fn in_time(
         tables: &'a Tables<'a>,
         compute: f64,
@@ -194,8 +194,12 @@ impl<'a> Problem<'a> {
             |op: usize| interrupt.before_due(|| layouts::choices(tables, compute, op.into()));
         let ops = (0..tables.program.ops.len()).into_par_iter();
         let choices = ops.map(choices).collect::<Option<_>>()?;
-        let graph = |table: &Reshards| interrupt.before_due(|| drop(table.graph().clone()));
-        tables.all.par_iter().map(graph).collect::<Option<()>>()?;
+        let build_graph = |table: &Reshards| {
+            interrupt.before_due(|| {
+                table.graph();
+            })
+        };
+        tables.all.par_iter().map(build_graph).collect::<Option<()>>()?;
         Some(builder::build(tables, compute, Rematerialized::default(), choices))
     }
 

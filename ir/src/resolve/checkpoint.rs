@@ -36,7 +36,9 @@ impl Resolver<'_> {
                 None => {
                     let is_offloaded = how.is_some_and(|how| how.node == "offload");
                     let value = self.value(name);
-                    named.values.extend(value.filter(|&of| !is_offloaded || self.leaves(of, name)));
+                    named.values.extend(
+                        value.filter(|&of| !is_offloaded || self.may_be_offloaded(of, name)),
+                    );
                 }
             }
         }
@@ -45,7 +47,7 @@ impl Resolver<'_> {
 
     /// Whether a value can leave the device until its gradients: one that is declared is there in
     /// any case, and a copy on the host would be read in its place.
-    fn leaves(&mut self, value: ValueId, name: &Name) -> bool {
+    fn may_be_offloaded(&mut self, value: ValueId, name: &Name) -> bool {
         let of = &self.values[value];
         let Some(role) = of.role else { return true };
         let what = match role {

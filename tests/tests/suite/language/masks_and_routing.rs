@@ -191,6 +191,14 @@ fn a_chunk_of_a_prefill_counts_the_keys_until_each_of_its_queries() {
     }
 }
 
+/// What a program computes as `out` from `q`, `k` and `v`.
+fn out_of(source: &str, given: [&[f64]; 3]) -> Vec<f64> {
+    let program = shardwise::check("attention", source, &Options::default()).program;
+    let given = ["q", "k", "v"].map(str::to_owned).into_iter().zip(given.map(<[f64]>::to_vec));
+    let values = evaluate(&program.expect("it resolves"), &given.collect());
+    values.expect("all is given")["out"].clone()
+}
+
 /// The last queries of a sequence, beside all of its keys, get what attention of the sequence gives
 /// them.
 #[test]
@@ -202,10 +210,7 @@ fn a_chunk_of_a_prefill_is_the_end_of_the_whole() {
              input q: f32[T, H], k: f32[S, H], v: f32[S, H]\n\
              out = attention(q, k, v, {masks})\noutput out[T, H]\n"
         );
-        let program = shardwise::check("chunk", &source, &Options::default()).program;
-        let given = ["q", "k", "v"].map(str::to_owned).into_iter().zip(given.map(<[f64]>::to_vec));
-        let values = evaluate(&program.expect("it resolves"), &given.collect());
-        values.expect("all is given")["out"].clone()
+        out_of(&source, given)
     };
     let numbers = |seed: f64| -> Vec<f64> {
         (0..keys * width).map(|at| (seed * (at as f64 + 1.0)).sin()).collect()
@@ -280,10 +285,7 @@ fn zigzag_order_is_the_same_attention_with_its_rows_moved() {
             out = attention(q, rename_{{T->S}}(k), rename_{{T->S}}(v), causal, window=6)\n\
             output out[T, H]\n"
         );
-        let program = shardwise::check("order", &source, &Options::default()).program;
-        let given = ["q", "k", "v"].map(str::to_owned).into_iter().zip(given.map(<[f64]>::to_vec));
-        let values = evaluate(&program.expect("it resolves"), &given.collect());
-        values.expect("all is given")["out"].clone()
+        out_of(&source, given)
     };
     let numbers = |seed: f64| -> Vec<f64> {
         (0..size * width).map(|at| (seed * (at as f64 + 1.0)).sin()).collect()
