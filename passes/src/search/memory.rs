@@ -2,6 +2,7 @@
 
 pub(crate) mod blocks;
 mod demand;
+mod drop_candidates;
 pub(crate) mod feasible;
 mod fill;
 pub(crate) mod limit;

@@ -149,11 +149,12 @@ impl LagrangianSearch<'_, '_> {
     fn multiplier_sweep(&mut self, lower_s: f64) {
         let mut multiplier = lower_s / self.model.capacity.limit.max(f64::MIN_POSITIVE);
         for _ in 0..MULTIPLIERS {
-            if self.interrupt.is_due() {
+            if self.interrupt.is_due() || self.evaluations == 0 {
                 return;
             }
             let multipliers = vec![multiplier; self.model.capacity.constants.len()];
             let solved = self.subproblem.minimize(&self.charged(&self.model.unary, &multipliers));
+            self.evaluations = self.evaluations.saturating_sub(solved.evaluations);
             self.update_incumbent(&solved.assignment);
             multiplier /= DECREASE;
         }

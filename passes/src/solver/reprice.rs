@@ -17,7 +17,7 @@ use crate::solver::tabulate::{Classified, TabulatedTerms};
 use crate::solver::weight::Weight;
 
 /// Tables are smaller than those of a single minimisation, since there are many solutions.
-pub(crate) const LIMITS: TableLimits = TableLimits { table: 1 << 19, term: 1 << 16, work: 1 << 24 };
+pub(crate) const LIMITS: TableLimits = TableLimits { table: 1 << 17, term: 1 << 16, work: 1 << 22 };
 
 /// Sweeps of the dual for the first solution, and for later ones.
 const SWEEPS: (usize, usize) = (24, 3);

@@ -27,17 +27,13 @@
 use std::rc::Rc;
 
 use indexmap::IndexSet;
-use shardwise_ir::dataflow::Analyzed;
-use shardwise_ir::ids::{OpId, ValueId};
+use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Plan;
-use shardwise_ir::program::{Op, Phase};
-use shardwise_ir::sharding::Sharding;
-use shardwise_ir::unroll::is_loop_exit;
 
-use crate::layouts::local_shape;
 use crate::problem::{Problem, Rematerialized};
 use crate::reshard::tables::Tables;
 use crate::search::memory::blocks;
+use crate::search::memory::drop_candidates::drop_candidates;
 use crate::search::memory::feasible::{self, FeasiblePlan};
 use crate::search::memory::fill::Filling;
 use crate::search::memory::live_blocks::smallest_peak::{self, Between};
@@ -45,11 +41,11 @@ use crate::search::memory::live_blocks::{self, Wanted};
 use crate::search::memory::measures::Measures;
 use crate::search::memory::rematerialize::{CutRequest, Retention, retain_across};
 use crate::search::outcome::{Effort, Request};
-use crate::search::serial::solve_near;
+use crate::search::serial::{Solved, solve_near};
 use crate::search::tie_break::prefer;
 use crate::solver::branch_and_bound::can_prune;
+use crate::solver::interrupt::Interrupt;
 use crate::solver::lagrangian::{MOST_SOLUTIONS, RowLimits};
-use crate::training::frameworks::{kept_gathered, regathered};
 
 /// Bisection steps between a capacity that is too small and one that is enough.
 const HALVINGS: usize = 8;
@@ -79,6 +75,9 @@ const MOST_RETAINED: usize = 8;
 /// and in which one value more is kept, of which there are many.
 const FOR_START: f64 = 0.25;
 const FOR_ONE_MORE: f64 = 0.02;
+
+/// The share of the time for plans in which everything is kept, where values may be dropped.
+const FOR_ALL_KEPT: f64 = 0.5;
 
 /// The gap at which that search ends where the bound of what is kept is known before.
 const NEAR_START: f64 = 0.01;
@@ -171,7 +170,10 @@ impl<'a, 't> Limit<'a, 't> {
             Some(found) if found.is_proven() => return found,
             found => found,
         };
-        let mut best = self.limited(&IndexSet::default(), self.solutions);
+        // That in which all is dropped mostly fits: a short limit of time ends with a plan.
+        let is_limited = self.request.interrupt.deadline.is_some();
+        let dropped = is_limited.then(|| self.all_dropped(&parts, retention.is_some())).flatten();
+        let mut best = self.all_kept(!parts.is_empty());
         best.lower_bound_s = best.lower_bound_s.max(self.unlimited_s).max(known_s);
         if let Some(found) = by_live_blocks {
             best.add(found);
@@ -180,8 +182,14 @@ impl<'a, 't> Limit<'a, 't> {
             return best;
         }
         self.try_incumbent(&mut best, self.textbook.clone());
+        if let Some(dropped) = &dropped {
+            self.try_incumbent(&mut best, dropped.plan.clone());
+        }
         if !parts.is_empty() && !best.is_proven() && !self.request.interrupt.is_due() {
-            self.rematerializing(&mut best, &parts, retention);
+            let is_bounded = retention.is_some();
+            if let Some(dropped) = dropped.or_else(|| self.all_dropped(&parts, is_bounded)) {
+                self.rematerializing(&mut best, &parts, dropped, retention);
+            }
         }
         if let Some((smallest, _)) = self.measures.smallest() {
             self.try_incumbent(&mut best, smallest);
@@ -264,23 +272,29 @@ impl<'a, 't> Limit<'a, 't> {
         }
     }
 
-    /// Rematerialises all of `parts`, then keeps those that save time.
+    /// The plan that rematerialises all of `parts`, if there are any: a start, of which no proof is
+    /// needed.
+    fn all_dropped(&self, parts: &[ValueId], is_bounded: bool) -> Option<Solved> {
+        if parts.is_empty() {
+            return None;
+        }
+        let problem = self.problem(&parts.iter().copied().collect());
+        let share = if self.is_quick { FOR_ONE_MORE } else { FOR_START };
+        let interrupt = self.request.interrupt.with_work(share);
+        let enough = if is_bounded { NEAR_START } else { 0.0 };
+        solve_near(problem, self.textbook, enough, &interrupt).ok()
+    }
+
+    /// Keeps those of `parts` that save time, from the plan in which all are rematerialised.
     fn rematerializing(
         &self,
         best: &mut FeasiblePlan,
         parts: &[ValueId],
+        rematerialized: Solved,
         known: Option<Retention>,
     ) {
         let all: IndexSet<ValueId> = parts.iter().copied().collect();
         let problem = self.problem(&all);
-        // A start, of which no proof is needed.
-        let share = if self.is_quick { FOR_ONE_MORE } else { FOR_START };
-        let interrupt = self.request.interrupt.with_work(share);
-        let enough = if known.is_some() { NEAR_START } else { 0.0 };
-        let Ok(rematerialized) = solve_near(problem.clone(), self.textbook, enough, &interrupt)
-        else {
-            return;
-        };
         if !self.try_incumbent(best, rematerialized.plan)
             && let Some((plan, _)) = self.limited(&all, self.solutions).plan
         {
@@ -359,16 +373,34 @@ impl<'a, 't> Limit<'a, 't> {
         }
     }
 
+    /// The limited search for plans in which everything is kept, with a part of the time where
+    /// values may be dropped.
+    fn all_kept(&self, may_be_dropped: bool) -> FeasiblePlan {
+        let whole = &self.request.interrupt;
+        let part = if may_be_dropped { &whole.part(FOR_ALL_KEPT) } else { whole };
+        self.limited_by(&IndexSet::default(), self.solutions, part)
+    }
+
     /// The limited search, with these values rematerialised.
     fn limited(&self, rematerialized: &IndexSet<ValueId>, most_solutions: usize) -> FeasiblePlan {
-        if self.request.interrupt.is_due() {
+        self.limited_by(rematerialized, most_solutions, &self.request.interrupt)
+    }
+
+    /// The same until another time.
+    fn limited_by(
+        &self,
+        rematerialized: &IndexSet<ValueId>,
+        most_solutions: usize,
+        interrupt: &Interrupt,
+    ) -> FeasiblePlan {
+        if interrupt.is_due() {
             return FeasiblePlan::unknown(self.request.below_s());
         }
         let mut problem = self.problem(rematerialized);
         prefer(&mut problem, self.textbook);
         let solutions = most_solutions.min(self.solutions);
         let below_s = self.request.below_s();
-        let limits = RowLimits { solutions, below_s, interrupt: &self.request.interrupt };
+        let limits = RowLimits { solutions, below_s, interrupt };
         feasible::search(&mut problem, self.capacity, limits, &self.measures)
     }
 
@@ -450,42 +482,4 @@ impl<'a, 't> Limit<'a, 't> {
         }
         self.measures.smallest().unwrap_or(best).0
     }
-}
-
-/// Values that more than one part of the program uses, or more than one microbatch, the largest
-/// first; without those of which the program says what happens.
-fn drop_candidates(program: &Analyzed) -> Vec<ValueId> {
-    let (regathered, kept) = (regathered(program), kept_gathered(program));
-    let readers = program.ops.iter().filter(|op| !is_loop_exit(op));
-    let used: IndexSet<ValueId> =
-        readers.flat_map(Op::sharded_operands).map(|operand| operand.value).collect();
-    let comes_again = |value: ValueId| {
-        program.is_shared(value) && program.is_microbatched(program.values[value].repeat)
-    };
-    let mut values: Vec<ValueId> = used
-        .into_iter()
-        .filter(|&value| is_used_in_another_part(program, value) || comes_again(value))
-        .filter(|value| !regathered.contains(value) && !kept.contains(value))
-        .collect();
-    let bytes = |value: ValueId| {
-        local_shape::local_bytes(
-            program,
-            value,
-            &Sharding::replicated(program.values[value].dims.len()),
-        )
-    };
-    values.sort_by(|&a, &b| bytes(b).total_cmp(&bytes(a)));
-    values
-}
-
-/// Whether a part of the program uses a value of another part: parts are blocks, and forward and
-/// backward.
-fn is_used_in_another_part(program: &Analyzed, value: ValueId) -> bool {
-    let part = |op: OpId| (program.ops[op].repeat, program.ops[op].phase == Phase::Backward);
-    let definition = program.dataflow().definition(value);
-    let given = definition.map_or((program.values[value].repeat, false), part);
-    program.dataflow().uses_of(value).any(|(id, position)| {
-        let op = &program.ops[id];
-        !is_loop_exit(op) && position < op.sharded_operands().len() && part(id) != given
-    })
 }
