@@ -93,6 +93,25 @@ fn several_numbers_of_chips_are_a_curve() {
     assert_eq!(run(&["tune", "-", "--chips", "16..8"], MLP).status.code(), Some(2));
 }
 
+#[test]
+fn a_curve_has_prices_where_a_chip_hour_has_one() {
+    let priced = |format: &str| {
+        let output = run(
+            &["tune", "-", "--chips", "8..16", "--best", "1", "--price", "2", "--format", format],
+            MLP,
+        );
+        text(&output.stdout)
+    };
+    let table = priced("text");
+    let head: Vec<&str> = table.lines().next().unwrap_or_default().split_whitespace().collect();
+    assert!(head.ends_with(&["MFU", "per", "Mtok", "efficiency", "proven"]), "{table}");
+    assert!(table.ends_with("per Mtok: the price of a million tokens\n"), "{table}");
+    let records = priced("csv");
+    let rows: Vec<&str> = records.lines().collect();
+    assert!(rows[0].ends_with(",efficiency,price_of_million"), "{records}");
+    assert!(rows[1..].iter().all(|row| !row.ends_with(',')), "{records}");
+}
+
 #[cfg(unix)]
 #[test]
 fn ctrl_c_prints_the_best_so_far() {
