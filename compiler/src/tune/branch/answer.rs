@@ -106,7 +106,11 @@ impl Search<'_, '_> {
                         them)",
                     self.space.candidates
                 ),
-                "change what is pinned there, or release everything with --free",
+                if self.request.free {
+                    "write sizes that are multiples of the numbers of devices, or use others"
+                } else {
+                    "change what is pinned there, or release everything with --free"
+                },
             ),
             (None, None) => Refused::Options("there is nothing to plan".to_owned()),
         }
