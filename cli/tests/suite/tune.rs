@@ -80,6 +80,16 @@ fn errors_end_with_their_status() {
 }
 
 #[test]
+fn what_does_not_fit_without_gradients_asks_for_no_microbatches() {
+    let forward = "hardware h100\ndim B=64, D=4096\ninput x[B, D]\nparam w[D, D']\n\
+        output y[B, D'] = x *D w\n";
+    let output = run(&["tune", "-", "--chips", "2", "--memory", "1MB"], forward);
+    let errors = text(&output.stderr);
+    assert!(errors.contains("allow more --axes or a smaller --batch"), "{errors}");
+    assert!(!errors.contains("--microbatches"), "{errors}");
+}
+
+#[test]
 fn several_numbers_of_chips_are_a_curve() {
     let output = run(&["tune", "-", "--chips", "8..32", "--best", "1"], MLP);
     let curve = text(&output.stdout);

@@ -96,8 +96,13 @@ impl Search<'_, '_> {
             (Some((_, reason)), _) => error(
                 codes::budget::NO_ROOM,
                 format!("no strategy on {chips} fits: in the smallest, {reason}"),
-                "use more --chips, allow more --microbatches or --axes, or raise --memory to what \
-                    a chip has",
+                if self.template.has_gradients() {
+                    "use more --chips, allow more --microbatches or --axes, or raise --memory to \
+                        what a chip has"
+                } else {
+                    "use more --chips, allow more --axes or a smaller --batch, or raise --memory \
+                        to what a chip has"
+                },
             ),
             (None, Some((reason, count))) => error(
                 codes::sharding::NO_LAYOUT,
