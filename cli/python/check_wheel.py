@@ -9,6 +9,7 @@ from importlib import metadata, resources
 from pathlib import Path
 
 import shardwise
+from shardwise._plan import duration
 
 UNKNOWN = """\
 hardware tpu-v5p
@@ -53,6 +54,7 @@ def main(path: str) -> None:
     # Notebooks show a table.
     table = plan._repr_html_()
     assert table.count("<tr>") == len(plan.steps) + 1 and "AllGather" in table, table
+    assert [duration(time) for time in (9.996e-4, 1.49e-3)] == ["1 ms", "1.49 ms"]
 
     # Errors have a code, a message and a span.
     error = raised(UNKNOWN)

@@ -4,6 +4,7 @@
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod import;
+mod mistaken;
 pub(crate) mod new;
 mod one_of;
 pub(crate) mod plan;
@@ -12,7 +13,7 @@ pub(crate) mod sweep;
 pub(crate) mod tune;
 
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process;
 
 use clap::error::{ContextKind, ContextValue};
@@ -62,14 +63,13 @@ pub(crate) struct Cli {
 
 impl Cli {
     /// The arguments as typed. Wrong ones end the process with a message: where it was a program
-    /// instead of a command, with the command to type.
+    /// or a command of other tools, with the command to type.
     pub(crate) fn typed() -> Self {
         let matches = with_negative_numbers(Self::command()).try_get_matches();
         matches.and_then(|matches| Self::from_arg_matches(&matches)).unwrap_or_else(|mut error| {
-            if let Some(ContextValue::String(path)) = error.get(ContextKind::InvalidSubcommand)
-                && Path::new(path).exists()
+            if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+                && let Some(tip) = mistaken::tip(word)
             {
-                let tip = format!("to plan a program, type `shardwise plan {path}`");
                 let tips = ContextValue::StyledStrs(vec![tip.into()]);
                 error.insert(ContextKind::Suggested, tips);
             }

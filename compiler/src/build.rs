@@ -42,6 +42,10 @@ pub use files::from_disk;
 pub use write::{write, write_if_changed};
 
 /// Compiles the programs of a folder into `OUT_DIR`, with default options.
+///
+/// # Errors
+///
+/// Those of [`Builder::compile`].
 pub fn compile(folder: impl AsRef<Path>) -> Result<Built, Failed> {
     configure().compile(&[folder])
 }
@@ -168,6 +172,12 @@ impl Builder {
 
     /// Compiles programs, and all programs (`*.shard`) of folders and the folders in them, and
     /// prints lines for cargo.
+    ///
+    /// # Errors
+    ///
+    /// The errors of all programs, also an `assert` that fails, lints that are denied, and warnings
+    /// where these fail the build; then nothing is written. Or that a file cannot be read or
+    /// written.
     pub fn compile<P: AsRef<Path>>(self, inputs: &[P]) -> Result<Built, Failed> {
         let done = self.run(inputs);
         let lines = match &done {
@@ -181,6 +191,10 @@ impl Builder {
     }
 
     /// The same without printing.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Builder::compile`].
     pub fn run<P: AsRef<Path>>(mut self, inputs: &[P]) -> Result<Built, Failed> {
         let mut lines: Vec<String> = inputs
             .iter()

@@ -182,6 +182,12 @@ fn line_at(source: &str, span: Span) -> &str {
 /// assert_eq!(planned.json().optimality.status, "optimal");
 /// # Ok::<(), shardwise::Findings>(())
 /// ```
+///
+/// # Errors
+///
+/// The errors of the program, with their places in it: of its text, of its meaning, an `assert`
+/// that the plan breaks (SW501), or that no plan fits into the memory of a device. Warnings are in
+/// [`Planned::warnings`].
 pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Findings> {
     let timed = options.started();
     let again = |other: &Options, goal: Option<Goal>| {
@@ -292,6 +298,10 @@ fn notes(regrouped: &[Regrouping], computed_once: &[Once]) -> Vec<String> {
 /// ```
 /// assert_eq!(shardwise::format("a.shard", "dim   B = 8 ,D=4").unwrap(), "dim B=8, D=4\n");
 /// ```
+///
+/// # Errors
+///
+/// The statements that cannot be parsed.
 pub fn format(name: &str, source: &str) -> Result<String, Findings> {
     shardwise_grammar::format(source).map_err(|diags| Findings::new(diags, name, source))
 }

@@ -83,6 +83,24 @@ pub(crate) fn describes_hardware(text: &str) -> bool {
         || text.lines().filter_map(|line| line.split_once('=')).any(|(key, _)| is_rare(key.trim()))
 }
 
+/// The chip whose name is nearest to one that is not among them.
+///
+/// ```
+/// let chips: Vec<_> = shardwise::Hardware::preset_names()
+///     .filter_map(shardwise::Hardware::preset)
+///     .collect();
+/// assert_eq!(shardwise::hardware::nearest("h10", &chips), Some("h100"));
+/// ```
+pub fn nearest<'h>(name: &str, chips: &'h [Hardware]) -> Option<&'h str> {
+    suggest::nearest(name, chips.iter().map(|chip| chip.name.as_str()))
+}
+
+/// The name of the first table in another one that has nothing else: `[h100.80gb]` is that in TOML.
+fn inner_table(table: &Table) -> Option<&Spanned<String>> {
+    let has_tables_alone = table.values().all(|value| value.get_ref().is_table());
+    table.keys().next().filter(|_| has_tables_alone)
+}
+
 /// A chip whose name belongs to another one with other numbers.
 pub fn clash<'h>(chips: impl IntoIterator<Item = &'h Hardware>) -> Option<&'h Hardware> {
     let mut seen: IndexMap<&str, &Hardware> = IndexMap::new();
@@ -123,6 +141,13 @@ impl Reader {
     }
 
     fn chip(&mut self, name: &Spanned<String>, table: &Table) {
+        if let Some(inner) = inner_table(table) {
+            let (first, second) = (name.get_ref(), inner.get_ref());
+            let message = format!("`{first}.{second}` are two tables, one in the other");
+            let help = format!("quote a name with a point in it: `[\"{first}.{second}\"]`");
+            self.wrong(message, name.span().start..inner.span().end, help);
+            return;
+        }
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if !name.get_ref().chars().all(fits) || name.get_ref().is_empty() {
             let message = format!("`{}` is no name of hardware", name.get_ref());

@@ -330,8 +330,24 @@ pub(crate) const PRICE_HEAD: &str = "per Mtok";
 /// What it says.
 pub(crate) const PRICE_LEGEND: &str = "per Mtok: the price of a million tokens";
 
-/// A price with two digits, below one with four.
+/// A price with two decimals, below one with four, or with as many as three digits need.
 pub(crate) fn price(of_million: f64) -> String {
-    let digits = if of_million < 1.0 { 4 } else { 2 };
-    format!("{of_million:.digits$}")
+    let decimals = match of_million {
+        1.0.. => 2,
+        0.01.. => 4,
+        _ => (2.0 - of_million.log10().floor()).clamp(4.0, 15.0) as usize,
+    };
+    format!("{of_million:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::price;
+
+    #[test]
+    fn prices_have_three_digits() {
+        let prices = [12.345, 0.84431, 0.01234, 0.000_562_4, 5.6e-7];
+        let written = ["12.35", "0.8443", "0.0123", "0.000562", "0.000000560"];
+        assert_eq!(prices.map(price), written);
+    }
 }

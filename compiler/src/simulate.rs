@@ -81,6 +81,11 @@ impl Default for Setup<'_> {
 /// assert!(verdict.mismatch.is_none() && verdict.largest_error == 0.0);
 /// # Ok::<(), shardwise::Findings>(())
 /// ```
+///
+/// # Errors
+///
+/// The errors of the program, or that it is too large to be run at the sizes asked for. A plan that
+/// computes other values is no error: [`Verdict::mismatch`].
 pub fn verify(
     name: &str,
     source: &str,
@@ -109,6 +114,10 @@ pub fn verify(
 /// assert_eq!(verdict.mismatch.unwrap().statement, "C[I_X, J] = 2.0 * A[I_X, J]");
 /// # Ok::<(), shardwise::Findings>(())
 /// ```
+///
+/// # Errors
+///
+/// Those of [`verify`], of either program.
 pub fn against(
     source: (&str, &str),
     reference: (&str, &str),

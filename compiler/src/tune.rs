@@ -291,18 +291,13 @@ pub fn tune(
     report: Report<'_>,
 ) -> Result<Tuned, Refused> {
     let template = template::Template::new(name, source, request, options)?;
-    if !request.batches.is_empty() && !template.has_batch() {
-        return Err(Refused::Options(
-            "--batch varies the first dimension of an input that no param has, and this program \
-                has none; write the sizes with --dim"
-                .to_owned(),
-        ));
-    }
+    let (batches, without) = template.possible_batches(request)?;
     let hardware = template.hardware()?;
     let machine = machine::Machine::new(&hardware, request.chips).map_err(Refused::Options)?;
     let shapes = machine.shapes(&template.named_axes, request).map_err(Refused::Options)?;
-    let (dtypes, left_out) = dtypes::possible(&template, &hardware, request)?;
-    let request = &Request { dtypes, ..request.clone() };
+    let (dtypes, mut left_out) = dtypes::possible(&template, &hardware, request)?;
+    left_out.extend(without);
+    let request = &Request { dtypes, batches, ..request.clone() };
     let candidates = template.candidates(&shapes, request);
     if candidates.is_empty() {
         return Err(Refused::Options(template.emptied_by(request)));

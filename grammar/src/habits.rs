@@ -19,19 +19,25 @@ use crate::errors::Faulty;
 use crate::span::Span;
 
 /// What a file declares, as far as it could be parsed.
+#[derive(Default)]
 pub(crate) struct Shapes {
     dims: BTreeSet<String>,
+    axes: BTreeSet<String>,
     /// The dimensions of its values.
     values: BTreeMap<String, Vec<String>>,
 }
 
 impl Shapes {
     pub(crate) fn of(file: &File) -> Self {
-        let mut shapes = Self { dims: BTreeSet::new(), values: BTreeMap::new() };
+        let mut shapes = Self::default();
         for statement in &file.statements {
             let tensors = match &statement.node {
                 Statement::Declare(_, tensors) => tensors.iter().collect(),
                 Statement::Define(definition) => vec![&definition.target],
+                Statement::Mesh(declared) => {
+                    shapes.axes.extend(declared.iter().map(|axis| axis.name.node.clone()));
+                    continue;
+                }
                 Statement::Dim(declared) => {
                     shapes.dims.extend(declared.iter().map(|dim| dim.name.node.clone()));
                     continue;
@@ -53,6 +59,10 @@ impl Shapes {
 
     fn is_dim(&self, name: &str) -> bool {
         self.dims.contains(name)
+    }
+
+    fn is_axis(&self, name: &str) -> bool {
+        self.axes.contains(name)
     }
 
     /// The dimensions that two values share, as a suffix: `D`, `N,H`.
@@ -104,7 +114,7 @@ pub(crate) fn recognise(faulty: Faulty<'_>, shapes: &Shapes) -> Option<Diag> {
         .or_else(|| directives::mesh(text))
         .or_else(|| directives::commas(text))
         .or_else(|| directives::backward(text))
-        .or_else(|| directives::optimizer(text))
+        .or_else(|| directives::optimizer(text, shapes))
         .or_else(|| directives::recomputation(text))
         .or_else(|| products::power(text))
         .or_else(|| products::product(text, shapes))

@@ -95,7 +95,8 @@ def row(step: Step) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people: `1.49 ms`."""
+    """Seconds for people, with three digits: `1.49 ms`."""
+    seconds = float(f"{seconds:.3g}")
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"

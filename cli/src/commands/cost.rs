@@ -1,10 +1,11 @@
 //! `cost`: prints memory, work and bounds of a program, per statement and in total, and sizes it as
 //! a serving step.
 
+use clap::ValueEnum;
 use shardwise::Planned;
 use shardwise::inference::{RequestedPhase, Sizing};
 
-use super::planning::{for_each_plan, write_one};
+use super::planning::{for_each_plan, one_to_print, write_one};
 use crate::args::plan::{CostArgs, CostFormat};
 use crate::error::{Error, Result};
 use crate::output::Output;
@@ -12,13 +13,18 @@ use crate::output::Output;
 pub(super) fn cost(args: &CostArgs, output: &mut Output) -> Result {
     let sizing = Sizing { phase: args.phase, batches: args.batches.clone() };
     let written = |planned: &Planned| written(planned, args, &sizing);
-    match &args.output {
-        Some(path) => write_one(&args.programs, path, output, written),
-        None => for_each_plan(&args.programs, output, |planned, output| match written(planned) {
-            Ok(text) => output.print(&text),
-            Err(error) => output.error(error),
-        }),
+    if let Some(path) = &args.output {
+        return write_one(&args.programs, path, output, written);
     }
+    if args.format != CostFormat::Text {
+        let name = args.format.to_possible_value();
+        let name = name.as_ref().map_or("", |value| value.get_name());
+        one_to_print(&args.programs, &format!("--format {name}"))?;
+    }
+    for_each_plan(&args.programs, output, |planned, output| match written(planned) {
+        Ok(text) => output.print(&text),
+        Err(error) => output.error(error),
+    })
 }
 
 /// What is printed of a plan.

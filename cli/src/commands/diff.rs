@@ -14,6 +14,13 @@ use crate::output::Output;
 
 pub(super) fn diff(args: &DiffArgs, output: &mut Output) -> Result {
     let options = options::planning(&args.planning)?;
+    if let ([before, after], []) = (&args.files[..], &args.expressions[..])
+        && before == after
+    {
+        // What is wrong with it is reported once.
+        let planned = planned_file(before, &options, output)?;
+        return compare(&planned, &planned, args, output);
+    }
     let files = args.files.iter().map(|path| planned_file(path, &options, output));
     let files = files.collect::<Vec<_>>();
     let expressions = args.expressions.iter();
@@ -24,16 +31,18 @@ pub(super) fn diff(args: &DiffArgs, output: &mut Output) -> Result {
             "give two programs: `diff before.shard after.shard`, or `-e` for each that is a line",
         ));
     };
-    let (before, after) = match (before, after) {
-        (Ok(before), Ok(after)) => (before, after),
-        (before, after) => {
-            return [before, after]
-                .into_iter()
-                .filter_map(Result::err)
-                .try_for_each(|error| output.error(error));
-        }
-    };
-    let diff = shardwise::diff(&before, &after);
+    match (before, after) {
+        (Ok(before), Ok(after)) => compare(&before, &after, args, output),
+        (before, after) => [before, after]
+            .into_iter()
+            .filter_map(Result::err)
+            .try_for_each(|error| output.error(error)),
+    }
+}
+
+/// Prints the difference, and the limits that it breaks.
+fn compare(before: &Planned, after: &Planned, args: &DiffArgs, output: &mut Output) -> Result {
+    let diff = shardwise::diff(before, after);
     output.print(&(args.format.write)(&diff).map_err(Error::usage)?)?;
     let limits = Limits { by: args.by, budget_s: args.budget, max_regression: args.max_regression };
     diff.broken(&limits).into_iter().try_for_each(|text| output.error(Error::input(text)))

@@ -3,7 +3,7 @@
 use shardwise::Planned;
 use shardwise::export::{JAX_FORMATS, JAX_STYLES};
 
-use super::planning::{for_each_plan, write_one};
+use super::planning::{for_each_plan, one_for_output, one_to_print, write_one};
 use crate::args::plan::ExportArgs;
 use crate::error::{Error, Result};
 use crate::output::{Output, write_file};
@@ -14,13 +14,7 @@ pub(super) fn export(args: &ExportArgs, output: &mut Output) -> Result {
         return traces(args, output);
     }
     let programs = &args.programs;
-    if programs.files.len() > 1 {
-        return Err(Error::usage(format!(
-            "`export {}` writes a file of one program: run the command once for each, with -o \
-                FILE",
-            args.framework.name
-        )));
-    }
+    one_to_print(programs, &format!("`export {}`", args.framework.name))?;
     let written = |planned: &Planned| write(planned).map_err(Error::input);
     match &args.output {
         Some(path) => write_one(programs, path, output, written),
@@ -57,9 +51,7 @@ fn traces(args: &ExportArgs, output: &mut Output) -> Result {
     let Some(folder) = &args.output else {
         return Err(Error::usage("traces are one file for each rank: give a folder with -o"));
     };
-    if args.programs.files.len() > 1 {
-        return Err(Error::usage("-o takes one program; run the command once for each"));
-    }
+    one_for_output(&args.programs)?;
     for_each_plan(&args.programs, output, |planned, _| {
         let traces = planned.chakra().map_err(Error::input)?;
         std::fs::create_dir_all(folder).map_err(|error| Error::unwritable(folder, &error))?;

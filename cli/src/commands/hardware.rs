@@ -26,8 +26,10 @@ pub(super) fn known(files: &HardwareFileArgs, names: &[String]) -> Result<Vec<Ha
     let is_known = |name: &&String| chips.iter().any(|chip| chip.name == **name);
     if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
         let known: Vec<&str> = chips.iter().map(|chip| chip.name.as_str()).collect();
+        let near = shardwise::hardware::nearest(unknown, &chips);
+        let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
         return Err(Error::usage(format!(
-            "`{unknown}` is not known hardware; there are {}",
+            "`{unknown}` is not known hardware; {near}there are {}",
             known.join(", ")
         )));
     }

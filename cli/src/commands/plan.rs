@@ -3,7 +3,7 @@
 use shardwise::export::FORMATS;
 use shardwise::{Pass, Planned};
 
-use super::planning::{for_each_plan, options, sources};
+use super::planning::{for_each_plan, one_to_print, options, sources};
 use super::target;
 use crate::args::plan::{PlanArgs, ProgramArgs};
 use crate::error::{Error, Result};
@@ -20,6 +20,9 @@ pub(super) fn plan(args: &PlanArgs, output: &mut Output) -> Result {
         ))),
         (None, Some(pass)) => print_after(programs, pass, output),
         (None, None) => {
+            if !args.format.is_prose() {
+                one_to_print(programs, &format!("--format {}", args.format.name))?;
+            }
             for_each_plan(programs, output, |planned, output| output.print(&written(planned)?))
         }
     }

@@ -38,6 +38,23 @@ pub(super) fn for_each_plan(
     Ok(())
 }
 
+/// An error where several programs are given for one output file.
+pub(super) fn one_for_output(args: &ProgramArgs) -> Result {
+    if args.files.len() > 1 {
+        return Err(Error::usage("-o takes one program; run the command once for each"));
+    }
+    Ok(())
+}
+
+/// An error where several programs are given, and `what` is printed is a file of one of them.
+pub(super) fn one_to_print(args: &ProgramArgs, what: &str) -> Result {
+    if args.files.len() > 1 {
+        let text = "writes a file of one program: run the command once for each, with -o FILE";
+        return Err(Error::usage(format!("{what} {text}")));
+    }
+    Ok(())
+}
+
 /// What is written of the plan of one program, in a file.
 pub(super) fn write_one(
     args: &ProgramArgs,
@@ -45,9 +62,7 @@ pub(super) fn write_one(
     output: &mut Output,
     written: impl Fn(&Planned) -> Result<String>,
 ) -> Result {
-    if args.files.len() > 1 {
-        return Err(Error::usage("-o takes one program; run the command once for each"));
-    }
+    one_for_output(args)?;
     let reads = inputs::of(&args.files, &args.planning.sizes.hardware_files);
     refuse_to_replace(reads, Some(path))?;
     let mut text = None;

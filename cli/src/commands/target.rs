@@ -10,7 +10,7 @@ use shardwise::build::{depfile, write_if_changed};
 use shardwise::{Plan, Planned};
 
 use super::inputs;
-use super::planning::for_each_plan;
+use super::planning::{for_each_plan, one_for_output};
 use crate::args::plan::{PlanArgs, ProgramArgs};
 use crate::error::{Error, Result};
 use crate::exit_status::ExitStatus;
@@ -25,9 +25,7 @@ pub(super) fn plan(
     output: &mut Output,
 ) -> Result {
     let PlanArgs { programs, target, format, .. } = args;
-    if programs.files.len() > 1 {
-        return Err(Error::usage("-o takes one program; run the command once for each"));
-    }
+    one_for_output(programs)?;
     let reads = inputs::of(&programs.files, &programs.planning.sizes.hardware_files);
     refuse_to_replace(&reads, target.depfile.as_deref())?;
     let beside = reads.iter().filter(|read| !programs.files.contains(read));

@@ -158,6 +158,24 @@ fn json_has_the_fields_of_the_contract() {
 }
 
 #[test]
+fn what_is_one_document_is_written_of_one_program() {
+    let twice = ["tests/programs/fsdp_tp.shard", "tests/programs/mlp-2d.shard"];
+    for (command, format) in
+        [("plan", "json"), ("plan", "html"), ("plan", "trace"), ("cost", "json"), ("cost", "svg")]
+    {
+        let output = run(&[&[command, "--format", format][..], &twice].concat(), "");
+        let expected = format!("error: --format {format} writes a file of one program: run the ");
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).starts_with(&expected), "{}", text(&output.stderr));
+        assert!(output.stdout.is_empty());
+    }
+    for arguments in [&["plan"][..], &["plan", "--format", "md"], &["cost"]] {
+        let output = run(&[arguments, &twice].concat(), "");
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn dot_draws_every_step() {
     let output = text(&run(&["plan", "--format", "dot", "-"], MATMUL).stdout);
     assert!(output.starts_with("digraph \"program\" {"), "{output}");

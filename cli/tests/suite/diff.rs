@@ -145,3 +145,14 @@ fn markdown_is_md_everywhere() {
         assert_eq!(markdown, written("markdown"), "{command:?}");
     }
 }
+
+#[test]
+fn what_is_wrong_with_a_file_that_is_both_sides_is_reported_once() {
+    for (file, input) in [("-", ""), ("no-such.shard", "")] {
+        let output = run(&["diff", file, file], input);
+        let errors = text(&output.stderr);
+        let count =
+            errors.matches("names no hardware").count() + errors.matches("cannot read").count();
+        assert_eq!(count, 1, "{errors}");
+    }
+}

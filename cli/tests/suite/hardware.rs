@@ -52,6 +52,18 @@ fn short_numbers_are_plain_decimals() {
     }
 }
 
+#[test]
+fn a_misspelt_chip_gets_a_suggestion() {
+    for (arguments, near) in [
+        (&["hardware", "h10"][..], "`h100`"),
+        (&["hardware", "tpu-5p"], "`tpu-v5p`"),
+        (&["calibrate", "-", "--hardware", "b20"], "`b200`"),
+    ] {
+        let printed = text(&run(arguments, "").stderr);
+        assert!(printed.contains(&format!("did you mean {near}? there are ")), "{printed}");
+    }
+}
+
 const NODES: &str = "[mine]\nbase = \"h100\"\nnetwork_bandwidth = 45e9\n";
 
 fn put(path: &Path, text: &str) {

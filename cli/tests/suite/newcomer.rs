@@ -70,6 +70,17 @@ fn typing_errors_get_a_suggestion() {
 }
 
 #[test]
+fn commands_of_other_tools_get_a_suggestion() {
+    for (word, command) in [("lint", "check"), ("format", "fmt"), ("fix", "check --fix")] {
+        let (code, printed) = refused(&[word, "model.shard"], "");
+        assert!(
+            code == Some(2) && printed.contains(&format!("`shardwise {command}`")),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
 fn a_program_without_a_command_is_reported_which_to_type() {
     let (code, printed) = refused(&["tests/programs/fsdp_tp.shard"], "");
     assert_eq!(code, Some(2));

@@ -80,6 +80,16 @@ fn errors_end_with_their_status() {
 }
 
 #[test]
+fn what_does_not_fit_without_gradients_asks_for_no_microbatches() {
+    let forward = "hardware h100\ndim B=64, D=4096\ninput x[B, D]\nparam w[D, D']\n\
+        output y[B, D'] = x *D w\n";
+    let output = run(&["tune", "-", "--chips", "2", "--memory", "1MB"], forward);
+    let errors = text(&output.stderr);
+    assert!(errors.contains("allow more --axes or a smaller --batch"), "{errors}");
+    assert!(!errors.contains("--microbatches"), "{errors}");
+}
+
+#[test]
 fn several_numbers_of_chips_are_a_curve() {
     let output = run(&["tune", "-", "--chips", "8..32", "--best", "1"], MLP);
     let curve = text(&output.stdout);
@@ -91,6 +101,25 @@ fn several_numbers_of_chips_are_a_curve() {
     assert_eq!(html.status.code(), Some(2), "{}", text(&html.stderr));
     assert!(text(&html.stderr).contains("text, md, csv, json"));
     assert_eq!(run(&["tune", "-", "--chips", "16..8"], MLP).status.code(), Some(2));
+}
+
+#[test]
+fn a_curve_has_prices_where_a_chip_hour_has_one() {
+    let priced = |format: &str| {
+        let output = run(
+            &["tune", "-", "--chips", "8..16", "--best", "1", "--price", "2", "--format", format],
+            MLP,
+        );
+        text(&output.stdout)
+    };
+    let table = priced("text");
+    let head: Vec<&str> = table.lines().next().unwrap_or_default().split_whitespace().collect();
+    assert!(head.ends_with(&["MFU", "per", "Mtok", "efficiency", "proven"]), "{table}");
+    assert!(table.ends_with("per Mtok: the price of a million tokens\n"), "{table}");
+    let records = priced("csv");
+    let rows: Vec<&str> = records.lines().collect();
+    assert!(rows[0].ends_with(",efficiency,price_of_million"), "{records}");
+    assert!(rows[1..].iter().all(|row| !row.ends_with(',')), "{records}");
 }
 
 #[cfg(unix)]

@@ -225,7 +225,7 @@ fn the_importer_is_typed() {
 }
 
 /// Functions of `mistakes.py`, their arguments, and what the error says.
-const MISTAKES: [(&str, &str, &[&str]); 21] = [
+const MISTAKES: [(&str, &str, &[&str]); 22] = [
     ("sorted_rows", "f32[8, 4]", &["mistakes.py:12: a `sort` of several", "use `argsort`"]),
     ("truncated", "f32[8, 4]", &["mistakes.py:16: a conversion of floats", "`jnp.round"]),
     ("endless", "f32[8, 4]", &["mistakes.py:20: the primitive `while`", "`jax.lax.scan`"]),
@@ -251,9 +251,10 @@ const MISTAKES: [(&str, &str, &[&str]); 21] = [
     ("product", "np.ones((0, 4)), f32[4, 8]", &["has no elements: its shape is [0, 4]"]),
     ("branching", "f32[8]", &["mistakes.py:53: ", "TracerBoolConversionError", "`jnp.where`"]),
     ("of_numpy", "f32[8]", &["mistakes.py:57: ", "use functions of `jax.numpy`"]),
-    ("leaving", "f32[8]", &["mistakes.py:61: ", "SystemExit: 3"]),
+    ("masked", "f32[8], bool[8]", &["mistakes.py:61: `nan` is not a number", "write `jnp.inf`"]),
+    ("leaving", "f32[8]", &["mistakes.py:65: ", "SystemExit: 3"]),
     ("without_result", "f32[8]", &["returns no array"]),
-    ("emptied", "f32[8]", &["mistakes.py:69: a result of `slice` has no elements", "[0]"]),
+    ("emptied", "f32[8]", &["mistakes.py:73: a result of `slice` has no elements", "[0]"]),
     ("missing", "", &["has no function `missing`", "it has branching, convolved, emptied"]),
 ];
 

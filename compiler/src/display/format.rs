@@ -22,6 +22,12 @@ impl<T: ?Sized> Format<T> {
         ALIASES.iter().filter(|(_, name)| *name == self.name).map(|(alias, _)| *alias)
     }
 
+    /// Whether what is written of several can stand in one text, one after the other: a page or a
+    /// document of another format is one file.
+    pub fn is_prose(&self) -> bool {
+        matches!(self.name, "text" | "md")
+    }
+
     /// Whether `--format NAME` means this one.
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.aliases().any(|alias| alias == name)

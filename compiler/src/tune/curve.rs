@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::{Refused, Report, Request, Strategy, Tuned, plot, table, tune};
 use crate::display::units::counted;
 use crate::display::{Format, csv};
+use crate::metrics;
 use crate::options::Options;
 
 /// Below this efficiency more chips count as not worthwhile.
@@ -117,8 +118,33 @@ const HEADS: [&str; 10] =
 /// Columns of text.
 const TEXTS: [&str; 4] = ["strategy", "mesh", "again", "proven"];
 
+/// The heads of the columns, with one for prices where a chip-hour has one.
+fn heads(curve: &Curve) -> Vec<&'static str> {
+    let mut heads = HEADS.to_vec();
+    if is_priced(curve) {
+        heads.insert(PRICE_AT, metrics::PRICE_HEAD);
+    }
+    heads
+}
+
+/// The place of the column of prices: after the MFU.
+const PRICE_AT: usize = 8;
+
+fn is_priced(curve: &Curve) -> bool {
+    curve.points.iter().filter_map(Point::best).any(|best| best.price_of_million.is_some())
+}
+
 fn rows(curve: &Curve) -> Vec<Vec<String>> {
-    curve.points.iter().map(row).collect()
+    let priced = |point: &Point| {
+        let mut row = row(point);
+        if is_priced(curve) {
+            let none = || "-".to_owned();
+            let price = point.best().and_then(|best| best.price_of_million);
+            row.insert(PRICE_AT, price.map_or_else(none, metrics::price));
+        }
+        row
+    };
+    curve.points.iter().map(priced).collect()
 }
 
 fn row(point: &Point) -> Vec<String> {
@@ -138,11 +164,11 @@ fn percent(share: f64) -> String {
 }
 
 fn text(curve: &Curve) -> String {
-    table::lines(&HEADS, &rows(curve), &TEXTS) + "\n" + &remarks(curve)
+    table::lines(&heads(curve), &rows(curve), &TEXTS) + "\n" + &remarks(curve)
 }
 
 fn markdown(curve: &Curve) -> String {
-    table::markdown_lines(&HEADS, &rows(curve), &TEXTS) + "\n" + &remarks(curve)
+    table::markdown_lines(&heads(curve), &rows(curve), &TEXTS) + "\n" + &remarks(curve)
 }
 
 /// Where the efficiency falls off, and why numbers of chips have no strategy.
@@ -162,11 +188,23 @@ fn remarks(curve: &Curve) -> String {
             out += &format!("{}: {refused}\n", counted(point.chips, "chip"));
         }
     }
+    if is_priced(curve) {
+        out += &format!("{}\n", metrics::PRICE_LEGEND);
+    }
     out
 }
 
 fn records(curve: &Curve) -> String {
-    let head = ["chips", "mesh", "objective_s", "lower_bound_s", "step_s", "mfu", "efficiency"];
+    let head = [
+        "chips",
+        "mesh",
+        "objective_s",
+        "lower_bound_s",
+        "step_s",
+        "mfu",
+        "efficiency",
+        "price_of_million",
+    ];
     let number = |of: Option<f64>| of.map_or_else(String::new, |of| of.to_string());
     let row = |point: &Point| {
         let best = point.best();
@@ -178,6 +216,7 @@ fn records(curve: &Curve) -> String {
             number(best.map(|best| best.step_s)),
             number(best.map(|best| best.mfu)),
             number(point.efficiency),
+            number(best.and_then(|best| best.price_of_million)),
         ]
     };
     csv(std::iter::once(head.map(str::to_owned).to_vec()).chain(curve.points.iter().map(row)))

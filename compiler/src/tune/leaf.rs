@@ -126,8 +126,9 @@ impl Leaves<'_, '_> {
         let grouping = Grouping::AsWritten;
         let mut options =
             Options { memory, timeout, effort, parts, grouping, ..self.options.clone() };
-        if candidate.batch.is_some() {
-            options.dims.retain(|dim| !self.template.is_batch(&dim.name));
+        if let Some(batch) = candidate.batch {
+            let is_sized = |name: &str| self.template.size_for_batch(name, batch).is_some();
+            options.dims.retain(|dim| !is_sized(&dim.name));
         }
         if candidate.dtypes != Dtypes::Written {
             options.products = None;

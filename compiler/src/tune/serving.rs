@@ -29,6 +29,7 @@ mod deployment;
 mod words;
 
 use serde::Serialize;
+use shardwise_passes::serving::read_caches;
 
 pub use deployment::{Deployment, Kind, Pool};
 
@@ -101,11 +102,11 @@ pub fn serve(
             other => other,
         })
     };
+    let capacity_bytes = checked_capacity_bytes(serve, request, options)?;
     let raise = "raise --ttft, allow fewer --prompts";
     let prefill = of(&serve.prefill, &serve.prompts, serve.first_s, raise)?;
     let raise = "raise --tpot, allow a smaller --batch";
     let decode = of(&serve.decode, &serve.sequences, serve.next_s, raise)?;
-    let capacity_bytes = capacity_bytes(serve, request, options)?;
     let phases = Phases { chips: request.chips, capacity_bytes, serve, prefill, decode };
     let (all, bound_per_s) = (phases.deployments(), phases.bound());
     if all.is_empty() {
@@ -125,12 +126,35 @@ pub fn serve(
     })
 }
 
-/// Bytes of a device that runs both phases; infinite without a limit.
-fn capacity_bytes(serve: &Serve, request: &Request, options: &Options) -> Result<f64, Refused> {
+/// Bytes of a device that runs both phases, infinite without a limit; an error where one of them
+/// cannot be such a phase.
+fn checked_capacity_bytes(
+    serve: &Serve,
+    request: &Request,
+    options: &Options,
+) -> Result<f64, Refused> {
     let mut least = f64::INFINITY;
-    for (name, text) in [&serve.prefill, &serve.decode] {
-        let of_phase = Template::new(name, text, request, options)?.capacity_bytes()?;
-        least = of_phase.map_or(least, |bytes| bytes.min(least));
+    let mut reads_caches = [false; 2];
+    for ((name, text), reads_caches) in
+        [&serve.prefill, &serve.decode].into_iter().zip(&mut reads_caches)
+    {
+        let template = Template::new(name, text, request, options)?;
+        if template.has_gradients() {
+            return Err(Refused::Options(format!(
+                "`{name}` has gradients, and neither a prefill nor a decode step has: leave \
+                    `backward` out"
+            )));
+        }
+        let program = template.program().map_err(Refused::Program)?;
+        *reads_caches = !read_caches(&program).is_empty();
+        least = template.capacity_bytes()?.map_or(least, |bytes| bytes.min(least));
+    }
+    if reads_caches == [true, false] {
+        let [(prefill, _), (decode, _)] = [&serve.prefill, &serve.decode];
+        return Err(Refused::Options(format!(
+            "`{prefill}` reads caches (`state`), and `{decode}` none: the prefill follows \
+                --prefill, and the decode step is the program"
+        )));
     }
     Ok(least)
 }

@@ -4,11 +4,12 @@
 //! Text, and not tables of a resolved program, since a candidate is then planned, printed and
 //! checked like what a person writes; reading it takes a millisecond.
 
+mod batch;
 mod edits;
 mod machine;
 
 use shardwise_grammar::ast::{
-    Backward, File, Pipeline, Role, StateOver, Statement, Subscript, TensorDecl,
+    Backward, File, Pipeline, StateOver, Statement, Subscript, TensorDecl,
 };
 use shardwise_grammar::print;
 use shardwise_grammar::span::{Name, Span, Spanned};
@@ -16,9 +17,9 @@ use shardwise_ir::Diag;
 use shardwise_ir::blocks::Repeat;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::hardware::Hardware;
-use shardwise_ir::program::Program;
 use shardwise_passes::weights_of_products;
 
+use batch::Grows;
 use edits::{NOWHERE, applied, number, unpin};
 
 use super::axis_words::{segments, words_in};
@@ -43,6 +44,8 @@ pub(super) struct Template<'s> {
     pub(super) named_axes: Vec<String>,
     /// The dimension of the batch.
     batch: Option<String>,
+    /// Where several batches are asked for, and it is a product: its factor that grows.
+    grows: Option<Grows>,
     /// The layers that stages divide, where there may be stages.
     pub(super) layer_count: Option<u64>,
     /// The weights whose dtypes are to be chosen.
@@ -75,11 +78,15 @@ impl<'s> Template<'s> {
             free: request.free,
             named_axes: Vec::new(),
             batch: None,
+            grows: None,
             layer_count: None,
             weights: Vec::new(),
         };
         template.named_axes = template.axes_in_brackets();
         template.batch = template.batch_dimension();
+        if !request.batches.is_empty() {
+            template.grows = template.growing_factor();
+        }
         if request.stages.iter().any(|&stages| stages > 1) && template.can_be_staged() {
             template.layer_count = template.counted_layers();
         }
@@ -102,7 +109,7 @@ impl<'s> Template<'s> {
 
     /// The program on one device, or as it is written where one device cannot run it, such as a
     /// pipeline from both ends. Errors are those of the text that the user has.
-    fn program(&self) -> Result<Analyzed, Findings> {
+    pub(super) fn program(&self) -> Result<Analyzed, Findings> {
         let alone = Candidate::alone(&self.named_axes, Recompute::AsWritten);
         if let Some(program) = check(self.name, &self.text(&alone), self.options).program {
             return Ok(program);
@@ -277,38 +284,6 @@ impl<'s> Template<'s> {
         found.into_iter()
     }
 
-    /// The batch: the first dimension of an input that no parameter has.
-    fn batch_dimension(&self) -> Option<String> {
-        let declared = |of: &'static [Role]| {
-            self.statements().filter_map(move |statement| match statement {
-                Statement::Declare(role, tensors) if of.contains(role) => Some(tensors),
-                _ => None,
-            })
-        };
-        let of_params: Vec<&str> =
-            declared(&[Role::Param, Role::FrozenParam]).flat_map(|of| dims(of)).collect();
-        let mut of_inputs = declared(&[Role::Input]).flat_map(|of| dims(of));
-        of_inputs.find(|dim| !of_params.contains(dim)).map(str::to_owned)
-    }
-
-    /// Whether this dimension is the batch.
-    pub(super) fn is_batch(&self, dim: &str) -> bool {
-        self.batch.as_deref() == Some(dim)
-    }
-
-    /// Whether there is a batch to vary.
-    pub(super) fn has_batch(&self) -> bool {
-        self.batch.is_some()
-    }
-
-    /// The size of the batch in a program of this template.
-    pub(super) fn batch_of(&self, program: &Program) -> Option<u64> {
-        let own = self.options.dims.iter().map(|dim| (&dim.name, dim.size));
-        let declared = program.dims.iter().map(|dim| (&dim.name, dim.size));
-        let batch = self.batch.as_ref()?;
-        own.chain(declared).find(|(name, _)| *name == batch).map(|(_, size)| size)
-    }
-
     /// The axes that brackets and options name, in the order of the mesh.
     fn axes_in_brackets(&self) -> Vec<String> {
         let declared = self.statements().filter_map(|statement| match statement {
@@ -384,7 +359,7 @@ impl<'s> Template<'s> {
     /// The statement with the sizes that the candidate and options give instead.
     fn sized(&self, statement: &Statement, batch: Option<u64>) -> Statement {
         let given = |name: &Name| {
-            let own = batch.filter(|_| self.is_batch(&name.node));
+            let own = batch.and_then(|batch| self.size_for_batch(&name.node, batch));
             let dim = self.options.dims.iter().find(|dim| dim.name == name.node);
             own.or(dim.map(|dim| dim.size)).map(number)
         };

@@ -3,7 +3,7 @@
 
 use strsim::damerau_levenshtein;
 
-use super::{Habit, first_word};
+use super::{Habit, Shapes, first_word};
 
 /// What follows a keyword; nothing where the word is the name of a value.
 fn after<'t>(text: &'t str, keyword: &str) -> Option<&'t str> {
@@ -104,10 +104,10 @@ pub(super) fn backward(text: &str) -> Option<Habit> {
 }
 
 /// `optimizer adam over X, Y`, `optimizer adam(lr=1e-3)`.
-pub(super) fn optimizer(text: &str) -> Option<Habit> {
+pub(super) fn optimizer(text: &str, shapes: &Shapes) -> Option<Habit> {
     let rest = after(text, "optimizer")?;
     if let Some((name, over)) = rest.split_once(" over ") {
-        return axes_of_state(text, name, over.trim());
+        return axes_of_state(text, name, over.trim(), shapes);
     }
     let (name, settings) = rest.split_once('(')?;
     let settings = settings.replace(')', "").replace("learning_rate=", "rate=");
@@ -118,14 +118,17 @@ pub(super) fn optimizer(text: &str) -> Option<Habit> {
 }
 
 /// Axes as a list, `X, Y`, `(X, Y)`, `X and Y`, `X Y`: as in brackets they are one subscript.
-fn axes_of_state(text: &str, optimizer: &str, over: &str) -> Option<Habit> {
+/// A word is an axis by its capital, or since the mesh has it: `momentum` alone lacks its value.
+fn axes_of_state(text: &str, optimizer: &str, over: &str, shapes: &Shapes) -> Option<Habit> {
     let (list, settings) = match over.split_once('=') {
         Some((before, _)) => over.split_at(before.rfind(',')?),
         None => (over, ""),
     };
     let words = list.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
     let axes: Vec<&str> = words.filter(|word| !matches!(*word, "" | "and")).collect();
-    if axes.len() < 2 || !axes.iter().all(|axis| axis.starts_with(char::is_uppercase)) {
+    let is_axis = |axis: &&str| axis.starts_with(char::is_uppercase) || shapes.is_axis(axis);
+    // The first one is an axis by its place; it may be misspelt.
+    if axes.len() < 2 || !axes[1..].iter().all(is_axis) {
         return None;
     }
     let is_letters = axes.iter().all(|axis| axis.chars().all(char::is_uppercase));

@@ -164,8 +164,9 @@ impl Resolver<'_> {
                 )
             }
         };
+        let key = if kind == AxisKind::Dcn { "network_bandwidth" } else { "link_bandwidth" };
         self.error(diag.help(format!(
-            "{why}choose hardware that has such links, or give the figure in a hardware file"
+            "{why}choose hardware that has such links, or give `{key}` in its hardware file"
         )));
     }
 

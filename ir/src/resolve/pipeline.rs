@@ -208,12 +208,18 @@ impl Resolver<'_> {
             Schedule::DualPipe if !microbatches.is_multiple_of(2) || microbatches < two_rounds => (
                 of_microbatches,
                 format!("`{name}` on {on_stages} cannot run {all}"),
-                format!("write an even number of them, from {two_rounds} on"),
+                format!(
+                    "microbatches enter at both ends, at each as many as stages: write an even \
+                        number of them, from {two_rounds} on; `gpipe` and `1f1b` run any number"
+                ),
             ),
             Schedule::DualPipeV if microbatches < two_rounds => (
                 of_microbatches,
                 format!("`{name}` on {on_stages} cannot run {all}"),
-                format!("write {two_rounds} of them or more"),
+                format!(
+                    "a stage runs two chunks, and needs as many microbatches as stages for each: \
+                        write {two_rounds} of them or more; `gpipe` and `1f1b` run any number"
+                ),
             ),
             _ => return Some(()),
         };

@@ -110,7 +110,8 @@ class Builder:
 
     def number(self, value: Any, dtype: str) -> Node:
         """A number: no statement, but an operand."""
-        return Node("number", "", [], (), dtype, self.block, number=np.asarray(value).item())
+        number = np.asarray(value).item()
+        return Node("number", "", [], (), dtype, self.block, number=number, source=self.source)
 
     # Views
 

@@ -63,6 +63,8 @@ class Converter:
     def __init__(self, is_strict: bool = False) -> None:
         self.build = Builder(is_strict)
         self.known: dict[Var, Union[Array, Leaf]] = {}
+        # Variables without elements, and what makes them.
+        self.empty: dict[Atom, Equation] = {}
         self.constants: dict[str, Any] = {}
         self.program = self.build.block
         self._named: dict[str, Dim] = {}
@@ -72,6 +74,9 @@ class Converter:
         count = reads(function)
         for equation in function.equations:
             self.build.source, self.build.hint = equation.source, equation.hint
+            if any(0 in var.shape for var in equation.outputs):
+                self.empty.update(dict.fromkeys(equation.outputs, equation))
+                continue
             results: Sequence[Array]
             try:
                 if equation.primitive == "scan":
@@ -81,16 +86,9 @@ class Converter:
             except Unsupported as reason:
                 if self.build.is_strict:
                     raise
-                inputs = [self.read(atom) for atom in equation.inputs]
+                inputs = self._inputs(equation)
                 results = opaque.convert(self.build, equation, inputs, reason)
             for var, array in zip(equation.outputs, results):
-                if 0 in var.shape:
-                    raise Failure(
-                        f"a result of `{equation.primitive}` has no elements: its shape is "
-                        f"{list(var.shape)}",
-                        "leave it out",
-                        equation.source,
-                    )
                 if array.shape != var.shape:
                     raise Failure(
                         f"`{equation.primitive}` was read as {array.shape}, and is {var.shape}",
@@ -101,7 +99,7 @@ class Converter:
 
     def _results(self, equation: Equation) -> Sequence[Array]:
         name = equation.primitive
-        inputs = [self.read(atom) for atom in equation.inputs]
+        inputs = self._inputs(equation)
         if name in CONSTRAINTS:
             return [self.constrained(inputs[0], equation.params[CONSTRAINTS[name]])]
         if name not in RULES:
@@ -111,10 +109,23 @@ class Converter:
 
     # Operands
 
+    def _inputs(self, equation: Equation) -> list[Array]:
+        """What an equation reads; a concatenation has no part of what is empty."""
+        joins = equation.primitive == "concatenate"
+        kept = [atom for atom in equation.inputs if not (joins and atom in self.empty)]
+        return [self.read(atom) for atom in kept]
+
     def read(self, atom: Atom) -> Array:
         """The array of a variable or constant."""
         if isinstance(atom, Constant):
             return self._constant(atom.value, atom.dtype)
+        if atom in self.empty:
+            made = self.empty[atom]
+            raise Failure(
+                f"a result of `{made.primitive}` has no elements: its shape is {list(atom.shape)}",
+                "leave it out",
+                made.source,
+            )
         known = self.known[atom]
         if isinstance(known, Leaf):
             known = self.known[atom] = self.declare(known)

@@ -126,20 +126,32 @@ def _extremum(build: Builder, equation: Equation, inputs: list[Array], dtype: st
 
 def _select(build: Builder, equation: Equation, inputs: list[Array], dtype: str) -> Array:
     which, *cases = inputs
-    if len(cases) != 2 or which.dtype != "bool":
-        raise build.fail(
-            "`select_n` among more than two cases is not in the language", "nest `jnp.where`"
-        )
-    otherwise, then = cases
     shape = equation.outputs[0].shape
     if which.node.is_number:
-        return then if which.node.number else otherwise
+        return cases[int(which.node.number)]
+    if which.dtype != "bool":
+        return _numbered(build, which, cases, shape, dtype)
+    otherwise, then = cases
     simpler = fold.selected(which, then, otherwise)
     if simpler is not None:
         return simpler
     if not which.shape:
         which = Array(which.node, (None,) * len(shape), shape)
     return chosen(build, [which, then, otherwise], shape, dtype)
+
+
+def _numbered(
+    build: Builder, which: Array, cases: list[Array], shape: tuple[int, ...], dtype: str
+) -> Array:
+    """The case whose number is given: choices between it and those after it."""
+    if not which.shape:
+        which = Array(which.node, (None,) * len(shape), shape)
+    *before, result = cases
+    for number, case in reversed(list(enumerate(before))):
+        index = build.constant(number, which.shape, which.dtype)
+        is_it = build.elementwise("infix", "==", [which, index], which.shape, "bool")
+        result = chosen(build, [is_it, case, result], shape, dtype)
+    return result
 
 
 def chosen(build: Builder, arrays: list[Array], shape: tuple[int, ...], dtype: str) -> Array:

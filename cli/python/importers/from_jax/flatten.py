@@ -141,8 +141,7 @@ def _inline(
         if eqn.primitive.name == "platform_index":
             known[eqn.outvars[0]] = _platform(eqn)
             continue
-        is_known = bool(inputs) and isinstance(inputs[0], Constant)
-        if eqn.primitive.name == "cond" and (is_known or len(eqn.params["branches"]) == 2):
+        if eqn.primitive.name == "cond":
             known.update(zip(eqn.outvars, _chosen(eqn, inputs, into, (source, hint))))
             continue
         called = _called(eqn)
@@ -186,8 +185,8 @@ def _platform(eqn: Any) -> Constant:
 
 
 def _chosen(eqn: Any, inputs: Sequence[Atom], into: Inlined, place: Place) -> list[Atom]:
-    """The results of a `cond`: those of both branches are computed, and one is selected; or those
-    of the branch that is known to run."""
+    """The results of a `cond` or `switch`: those of all branches are computed, and one is selected;
+    or those of the branch that is known to run."""
     which, *operands = inputs
     taken = eqn.params["branches"]
     if isinstance(which, Constant):
@@ -199,15 +198,15 @@ def _chosen(eqn: Any, inputs: Sequence[Atom], into: Inlined, place: Place) -> li
         branches.append(_inline(branch.jaxpr, consts, operands, into, place))
     if len(branches) == 1:
         return branches[0]
-    is_second = Var((), np.dtype(bool))
-    compared = [which, Constant(np.int32(0), np.dtype(np.int32))]
-    into.equations.append(Equation("ne", compared, [is_second], {}, *place))
+    if len(branches) == 2:
+        is_second = Var((), np.dtype(bool))
+        compared = [which, Constant(np.int32(0), np.dtype(np.int32))]
+        into.equations.append(Equation("ne", compared, [is_second], {}, *place))
+        which = is_second
     found: list[Atom] = []
-    for var, first, second in zip(eqn.outvars, *branches):
+    for var, *cases in zip(eqn.outvars, *branches):
         created = _variable(var)
-        into.equations.append(
-            Equation("select_n", [is_second, first, second], [created], {}, *place)
-        )
+        into.equations.append(Equation("select_n", [which, *cases], [created], {}, *place))
         found.append(created)
     return found
 

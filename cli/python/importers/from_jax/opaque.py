@@ -23,7 +23,6 @@ from .graph import Array
 ADVICE = {
     "shard_map": "import the function without it, which says what the whole mesh computes",
     "while": "write a loop with a fixed number of steps: `jax.lax.scan` or `fori_loop`",
-    "cond": "nest `lax.cond`, which chooses between two",
     "scatter": "use `jnp.where`, or `jax.lax.dynamic_update_slice` for a cache",
 }
 

@@ -194,15 +194,18 @@ def slice_(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
 
 
 def strided(build: Builder, array: Array, axis: int, start: int, limit: int, stride: int) -> Array:
-    size = array.shape[axis]
-    count = -(-(limit - start) // stride)
-    if size % stride or start >= stride or count != size // stride:
-        raise build.fail(
-            f"a slice with a step of {stride} that leaves out a part of the axis is not supported",
-            f"slice without a step first, to a multiple of {stride}",
-        )
+    """Every so many elements along an axis: one place of each group of as many."""
+    count, size = -(-(limit - start) // stride), array.shape[axis]
+    if count == 1 or array.axes[axis] is None:
+        return window(build, array, axis, start, count)
+    whole = count * stride
+    if size < whole:
+        array, first = _padded(build, array, axis, (0, whole - size)), 0
+    else:
+        first = min(start, size - whole)
+        array = window(build, array, axis, first, whole)
     shape = array.shape[:axis] + (count, stride) + array.shape[axis + 1 :]
-    part = window(build, reshaped(build, array, shape), axis + 1, start, 1)
+    part = window(build, reshaped(build, array, shape), axis + 1, start - first, 1)
     return build.dropped(part, axis + 1)
 
 
@@ -217,6 +220,8 @@ def split(build: Builder, equation: Equation, inputs: list[Array]) -> list[Array
 
 def concatenate(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
     """Arrays one after another along an axis."""
+    if len(inputs) == 1:
+        return inputs[0]
     return joined(build, inputs, int(equation.params["dimension"]), equation.outputs[0].shape)
 
 
@@ -277,19 +282,35 @@ def pad(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
     if not value.node.is_number:
         raise build.fail("`pad` with an array is not in the language", "pad with a number")
     for axis, (low, high, inner) in enumerate(equation.params["padding_config"]):
-        if int(inner):
-            raise build.fail("`pad` between elements is not in the language", "leave it out")
+        if int(inner) and array.shape[axis] > 1:
+            array = _between(build, array, axis, int(inner), value)
         if int(low) < 0 or int(high) < 0:
             start, end = max(-int(low), 0), array.shape[axis] - max(-int(high), 0)
             array = window(build, array, axis, start, end - start)
         low, high = max(int(low), 0), max(int(high), 0)
         if low or high:
             size = array.shape[axis]
-            array = build.fill(array, [axis])
-            array = build.along("pad", array, axis, Dim(size + low + high), [low])
+            array = _padded(build, array, axis, (low, high))
             if value.node.number != 0:
                 array = _kept(build, array, axis, (low, low + size), value)
     return array
+
+
+def _padded(build: Builder, array: Array, axis: int, around: tuple[int, int]) -> Array:
+    """The array with zeros before and after it along an axis."""
+    low, high = around
+    whole = Dim(array.shape[axis] + low + high)
+    return build.along("pad", build.fill(array, [axis]), axis, whole, [low])
+
+
+def _between(build: Builder, array: Array, axis: int, inner: int, value: Array) -> Array:
+    """So many copies of a number between the elements along an axis."""
+    size, left, right = array.shape[axis], array.shape[:axis], array.shape[axis + 1 :]
+    unit = build.unit(build.filled(array), axis + 1)
+    numbers = build.constant(value.node.number, left + (size, inner) + right, array.dtype)
+    groups = joined(build, [unit, numbers], axis + 1, left + (size, 1 + inner) + right)
+    apart = reshaped(build, groups, left + (size * (1 + inner),) + right)
+    return window(build, apart, axis, 0, apart.shape[axis] - inner)
 
 
 def _kept(

@@ -532,7 +532,11 @@ def number(node: Node) -> str:
             node.source,
         )
     if np.isnan(value):
-        raise Failure("nan is not a number of the language", "leave it out", node.source)
+        raise Failure(
+            "`nan` is not a number of the language",
+            "write `jnp.inf`, `-jnp.inf` or 0.0 where elements are missing",
+            node.source,
+        )
     text = str(np.float32(value))
     return re.sub(r"e([+-])0+", r"e\1", text).replace("e+", "e")
 

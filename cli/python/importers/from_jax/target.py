@@ -81,10 +81,25 @@ class Type:
         return Shape(tuple(shape), self._dtype, tuple(names))
 
 
+# `bool[8, 128]` in the expressions of arguments, in which `bool` alone is Python's own.
+SHAPES_OF_BOOL = "__bool__"
+
+
+class OfBool(ast.NodeTransformer):
+    """Gives shapes of `bool` a name of their own."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Name) and node.value.id == "bool":
+            node.value.id = SHAPES_OF_BOOL
+        return node
+
+
 def _names(module: Any, tree: ast.AST) -> dict[str, Any]:
     """The names of an expression of arguments: those of the module, JAX, types, and dimensions."""
     known: dict[str, Any] = {"jax": jax, "jnp": jnp, "np": np}
     known.update({name: Type(name) for name in TYPES if name != "bool"})
+    known[SHAPES_OF_BOOL] = Type("bool")
     known.update(vars(module))
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     unknown = {name for name in used if name not in known and not hasattr(builtins, name)}
@@ -179,7 +194,7 @@ def arguments(module: Any, text: Optional[str]) -> tuple[tuple[Any, ...], dict[s
     # `f32[]` is a single number, which Python has no empty brackets for.
     text = re.sub(rf"\b({'|'.join(TYPES)})\[\s*\]", r"\1[()]", text)
     try:
-        tree = ast.parse(f"__collect__({text})", "<--args>", mode="eval")
+        tree = OfBool().visit(ast.parse(f"__collect__({text})", "<--args>", mode="eval"))
     except SyntaxError as error:
         raise Failure(
             f"--args is not what stands in a call: {error.msg}",

@@ -30,6 +30,30 @@ def strided(x):
     return x[:, ::2] * x[:, 1::2]
 
 
+def strided_in_part(x):
+    """Steps that leave out a part of the axis, or end in one."""
+    return x[:, 1::3] + x[:, :14:3][:, :5], x[::3]
+
+
+def padded_between(x):
+    return jax.lax.pad(x, 7.0, ((0, 0, 2), (1, -2, 3)))
+
+
+def scanned_in_a_tree(decay, x):
+    """A linear recurrence, as `associative_scan` computes it."""
+
+    def joined(a, b):
+        return a[0] * b[0], a[1] * b[0] + b[1]
+
+    return jax.lax.associative_scan(joined, (decay, x), axis=1)[1]
+
+
+def numbered(index, x, y, z):
+    """A choice among several, of each element and of all."""
+    one = jax.lax.select_n(index, x, y, z)
+    return one + jax.lax.switch(index[0, 0], [jnp.sin, jnp.exp, jnp.square], x)
+
+
 def interleaved_rotary(x):
     """Pairs side by side, as GPT-J rotates them."""
     even, odd = x[..., ::2], x[..., 1::2]
@@ -337,6 +361,10 @@ CASES = {
     "outer": (draw(3, 5),),
     "gram": (draw(4, 5),),
     "strided": (draw(3, 8),),
+    "strided_in_part": (draw(8, 16),),
+    "padded_between": (draw(4, 6),),
+    "scanned_in_a_tree": (draw(2, 8), draw(2, 8, seed=1)),
+    "numbered": (ids(3, 4, 6), draw(4, 6), draw(4, 6, seed=1), draw(4, 6, seed=2)),
     "interleaved_rotary": (draw(2, 5, 8),),
     "picked": (draw(4, 6), ids(6, 4)),
     "best": (draw(4, 6),),

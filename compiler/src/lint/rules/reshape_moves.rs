@@ -1,10 +1,11 @@
 //! `reshape-moves`: a value is resharded before a reshape, since its blocks would not stay
 //! contiguous.
 
-use shardwise_ir::plan::Step;
+use shardwise_ir::ids::{DimId, ValueId};
+use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::print;
-use shardwise_ir::program::{Op, OpKind};
-use shardwise_ir::rearrange::{Rearrange, Regroup};
+use shardwise_ir::program::{Op, OpKind, Program};
+use shardwise_ir::rearrange::{Rearrange, Regroup, atoms};
 use shardwise_passes::op_layouts;
 
 use crate::display::{and_list, units};
@@ -51,6 +52,44 @@ fn groups(op: &Op) -> Option<&[Regroup]> {
     if let OpKind::Rearrange(Rearrange::Reshape(groups)) = &op.kind { Some(groups) } else { None }
 }
 
+/// The operand as it is written: a reshape may have a value of its own in between, in factors of
+/// both sides, which no statement names.
+fn written_operand(program: &Program, op: &Op, operand: ValueId) -> ValueId {
+    let made = program.ops.iter().find(|other| other.result == operand);
+    let is_inside = |of: &Op| op.span.start <= of.span.start && of.span.end <= op.span.end;
+    match made.filter(|made| is_inside(made) && groups(made).is_some()) {
+        Some(made) => written_operand(program, made, made.operands[0].value),
+        None => operand,
+    }
+}
+
+/// What decides which axes a reshape keeps, of the groups that are split or of all.
+fn rule(program: &Program, groups: &[Regroup], from: &Materialization) -> String {
+    let names = |dims: &[DimId]| {
+        dims.iter().map(|&dim| program.dims[dim].name.as_str()).collect::<Vec<_>>().join("*")
+    };
+    let is_split = |group: &&Regroup| {
+        let dims = program.values[from.value].dims.iter().zip(&from.sharding.dims);
+        dims.clone().any(|(dim, axes)| !axes.is_empty() && group.from.contains(dim))
+    };
+    let split: Vec<&Regroup> = groups.iter().filter(is_split).collect();
+    let groups = if split.is_empty() { groups.iter().collect() } else { split };
+    let rules: Vec<String> = groups
+        .iter()
+        .map(|group| {
+            let major = atoms(&program.dims, group.from[0])[0];
+            let major = &program.dims[major].name;
+            let (from, to) = (names(&group.from), names(&group.to));
+            format!("between `{from}` and `{to}`, only the major factor `{major}`")
+        })
+        .collect();
+    format!(
+        "{} keeps its axes, as far as they divide it: split that one, or change the order of \
+            factors",
+        and_list(&rules)
+    )
+}
+
 /// A reshape whose operand is resharded for it alone, from a sharding that the reshape cannot keep.
 fn finding(context: &LintContext<'_>, step: &Step, op: &Op) -> Option<Finding> {
     let (best, program) = (context.best(), context.program);
@@ -62,24 +101,19 @@ fn finding(context: &LintContext<'_>, step: &Step, op: &Op) -> Option<Finding> {
     {
         return None;
     }
+    let given = written_operand(program, op, from.value);
     let message = format!(
         "the reshape of `{}` moves data: {}",
-        context.name(from.value),
+        context.name(given),
         units::seconds(cost.seconds)
     );
-    let label = format!("`{}` would break its blocks", print::materialization(program, from));
-    let name = |dims: &[shardwise_ir::ids::DimId]| {
-        dims.iter().map(|&dim| program.dims[dim].name.as_str()).collect::<Vec<_>>().join("*")
+    let held = print::materialization(program, from);
+    let label = if given == from.value {
+        format!("`{held}` would break its blocks")
+    } else {
+        let brackets = held.trim_start_matches(context.name(from.value));
+        format!("in factors, `{brackets}` would break its blocks")
     };
-    let pairs: Vec<String> = groups(op)?
-        .iter()
-        .map(|group| format!("`{}` and `{}`", name(&group.from), name(&group.to)))
-        .collect();
-    let help = format!(
-        "hence the {}; between {}, only the major factor passes its axes on, and only as far as \
-            they divide it: split that one, or change their order",
-        kind.name(),
-        and_list(&pairs)
-    );
+    let help = format!("hence the {}; {}", kind.name(), rule(program, groups(op)?, from));
     Some(Finding::new(&LINT, message, op.span, label).help(help).costs(cost.seconds, cost.bytes))
 }

@@ -96,8 +96,13 @@ impl Search<'_, '_> {
             (Some((_, reason)), _) => error(
                 codes::budget::NO_ROOM,
                 format!("no strategy on {chips} fits: in the smallest, {reason}"),
-                "use more --chips, allow more --microbatches or --axes, or raise --memory to what \
-                    a chip has",
+                if self.template.has_gradients() {
+                    "use more --chips, allow more --microbatches or --axes, or raise --memory to \
+                        what a chip has"
+                } else {
+                    "use more --chips, allow more --axes or a smaller --batch, or raise --memory \
+                        to what a chip has"
+                },
             ),
             (None, Some((reason, count))) => error(
                 codes::sharding::NO_LAYOUT,
@@ -106,7 +111,11 @@ impl Search<'_, '_> {
                         them)",
                     self.space.candidates
                 ),
-                "change what is pinned there, or release everything with --free",
+                if self.request.free {
+                    "write sizes that are multiples of the numbers of devices, or use others"
+                } else {
+                    "change what is pinned there, or release everything with --free"
+                },
             ),
             (None, None) => Refused::Options("there is nothing to plan".to_owned()),
         }

@@ -244,3 +244,26 @@ fn tokens_of_a_deployment_have_the_price_of_all_chips() {
         assert!(text.contains("per Mtok") && text.contains("the price of a million"), "{text}");
     }
 }
+
+#[test]
+fn phases_that_train_or_are_swapped_are_refused() {
+    let trained = PREFILL.replace("output y", "param w[D]\nz = y * w\nbackward from z\noutput y");
+    for (prefill, decode, why) in [
+        (CACHED, PREFILL, "`prefill` reads caches (`state`), and `decode` none: "),
+        (trained.as_str(), CACHED, "`prefill` has gradients, and neither "),
+    ] {
+        let serve_of = Serve {
+            prefill: ("prefill".to_owned(), prefill.to_owned()),
+            decode: ("decode".to_owned(), decode.to_owned()),
+            tokens: TOKENS,
+            prompts: vec![1],
+            sequences: vec![1],
+            first_s: None,
+            next_s: None,
+        };
+        let request = Request::of_chips(1);
+        let refused = serve(&serve_of, &request, &Options::default(), &|_| ());
+        let refused = refused.expect_err("these are no two phases").to_string();
+        assert!(refused.starts_with(why), "{refused}");
+    }
+}

@@ -221,6 +221,27 @@ fn a_pipeline_is_released_with_all_else() {
     assert_eq!(released.space, free.space);
 }
 
+/// Groups of tokens that share the slots of experts, as `import hf` writes them.
+const GROUPS: &str = "hardware h100\ndim Groups=4, Tokens=32, B=Groups*Tokens, D=512, F=2048\n\
+    input x[B, D]\nparam w[D, F], v[F, D]\nm[Groups, Tokens, D] = reshape(gelu(x *D w) *F v)\n\
+    output y[B, D] = reshape(2.0 * m)\n";
+
+#[test]
+fn a_batch_that_is_a_product_grows_by_its_first_factor() {
+    let of = |batches: &[u64]| Request { batches: batches.to_vec(), ..Request::of_chips(4) };
+    let found = tuned(GROUPS, &of(&[100, 256]), &Options::default());
+    assert_eq!(found.strategies[0].batch, Some(256));
+    assert!(found.winner.contains("Groups=8, Tokens=32, B=Groups*Tokens"), "{}", found.winner);
+    let why = "a batch of 100 is left out: `B` is a product whose factor `Groups` grows, in steps";
+    assert!(found.left_out.iter().any(|line| line.starts_with(why)), "{:?}", found.left_out);
+    let given = shardwise::setting::dims("Groups=16").expect("a size");
+    let options = Options { dims: given, ..Options::default() };
+    let other = tuned(GROUPS, &of(&[256]), &options);
+    assert_eq!(other.strategies, found.strategies);
+    let refused = tune("program", GROUPS, &of(&[48]), &Options::default(), &|_| ());
+    assert!(matches!(refused, Err(Refused::Options(text)) if text.contains("multiples of 32")));
+}
+
 #[test]
 fn a_program_without_a_batch_has_none_to_vary() {
     let source = "hardware h100\ndim D=64, F=64\nparam w[D, F], v[F, D]\noutput y[D] = w *F v\n";

@@ -269,6 +269,17 @@ fn every_mistake_in_a_file_has_its_place() {
     }
 }
 
+#[test]
+fn a_name_with_a_point_is_to_be_quoted() {
+    let wrong = "[h100.80gb]\nbase = \"h100\"\n[h100.94gb]\nbase = \"h100\"\n";
+    let findings = hardware::parse("hw.toml", wrong).expect_err("these are tables in a table");
+    let shown = drawn(&findings);
+    assert_eq!(findings.reports.len(), 1, "{shown}");
+    assert!(shown.contains("quote a name with a point in it: `[\"h100.80gb\"]`"), "{shown}");
+    let quoted = wrong.replace('[', "[\"").replace(']', "\"]");
+    assert_eq!(hardware::parse("hw.toml", &quoted).map(|chips| chips.len()).ok(), Some(2));
+}
+
 /// Seconds of the collectives of a program on `mesh`, by the book's rules: with two axes the search
 /// has other ways. `_A` is split over all of it.
 fn comm(mesh: &str, axes: &str, body: &str) -> f64 {

@@ -60,6 +60,21 @@ fn no_axis_is_unused_where_the_search_may_take_it() {
     }
 }
 
+/// From factors to other factors a reshape has two steps, with a value between that has no name.
+#[test]
+fn a_reshape_of_two_steps_is_that_of_the_value_which_is_written() {
+    let lint = lint::all().iter().find(|lint| lint.code == "SW316").expect("it is a lint");
+    let program = "hardware tpu-v5p\nmesh Y=8\n\
+        dim B=4096, H=128, P=8, Q=4, R=8, A=P*Q, C=Q*R\ninput In[B, P, C_Y, H]\n\
+        Out[B, A, R_Y, H] = reshape(In)\noutput Out[B, A, R_Y, H]\n";
+    let linted = run(lint, program);
+    assert_eq!(codes_of(&linted), ["SW316"]);
+    let shown = drawn(&linted.reports());
+    assert!(shown.contains("the reshape of `In` moves data"), "{shown}");
+    assert!(shown.contains("only the major factor `P` keeps its axes"), "{shown}");
+    assert!(!shown.contains("Out.1"), "{shown}");
+}
+
 #[test]
 fn findings_look_like_this() {
     for lint in lint::all() {
