@@ -198,9 +198,9 @@ fn agree_with_enumeration(programs: usize, axes: usize, operations: usize) -> (u
 
 #[test]
 fn nothing_that_may_be_in_memory_leads_to_a_cheaper_plan() {
-    let of_sizes = [(160, 1, 2), (50, 1, 3), (60, 2, 1)];
+    let of_sizes = [(100, 1, 2), (32, 1, 3), (40, 2, 1)];
     let all = of_sizes
         .map(|(programs, axes, operations)| agree_with_enumeration(programs, axes, operations));
     let (compared, optimal) = all.iter().fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
-    assert!(compared >= 300 && optimal >= 45, "{optimal} of {compared}");
+    assert!(compared >= 190 && optimal >= 28, "{optimal} of {compared}");
 }
