@@ -16,7 +16,9 @@ use crate::solver::primal_heuristic::PrimalHeuristic;
 use crate::solver::tabulate::{Classified, TabulatedTerms};
 use crate::solver::weight::Weight;
 
-/// Tables are smaller than those of a single minimisation, since there are many solutions.
+/// Tables are smaller than those of a single minimisation, since there are many solutions. With
+/// four times as many combinations no plan within memory gets cheaper, and some take ten times as
+/// long; with a quarter, some get costlier.
 pub(crate) const LIMITS: TableLimits = TableLimits { table: 1 << 17, term: 1 << 16, work: 1 << 22 };
 
 /// Sweeps of the dual for the first solution, and for later ones.
