@@ -17,8 +17,8 @@ use crate::solver::tabulate::{Classified, TabulatedTerms};
 use crate::solver::weight::Weight;
 
 /// Tables are smaller than those of a single minimisation, since there are many solutions. With
-/// four times as many combinations no plan within memory gets cheaper, and some take ten times as
-/// long; with a quarter, some get costlier.
+/// four times as many combinations none of the plans that were compared is cheaper, and some take
+/// ten times as long; with a quarter, some are costlier.
 pub(crate) const LIMITS: TableLimits = TableLimits { table: 1 << 17, term: 1 << 16, work: 1 << 22 };
 
 /// Sweeps of the dual for the first solution, and for later ones.

@@ -171,9 +171,11 @@ impl<'a, 't> Limit<'a, 't> {
             Some(found) if found.is_proven() => return found,
             found => found,
         };
+        let is_bounded = retention.is_some();
         // That in which all is dropped mostly fits: a short limit of time ends with a plan.
-        let is_limited = self.request.interrupt.deadline.is_some();
-        let dropped = is_limited.then(|| self.all_dropped(&parts, retention.is_some())).flatten();
+        let comes_first =
+            self.request.interrupt.deadline.is_some() && !self.request.is_bound_enough();
+        let first = comes_first.then(|| self.all_dropped(&parts, is_bounded)).flatten();
         let mut best = self.all_kept(!parts.is_empty());
         best.lower_bound_s = best.lower_bound_s.max(self.unlimited_s).max(known_s);
         if let Some(found) = by_live_blocks {
@@ -183,12 +185,12 @@ impl<'a, 't> Limit<'a, 't> {
             return best;
         }
         self.try_incumbent(&mut best, self.textbook.clone());
-        if let Some(dropped) = &dropped {
-            self.try_incumbent(&mut best, dropped.plan.clone());
+        if let Some(first) = &first {
+            self.try_incumbent(&mut best, first.plan.clone());
         }
-        if !parts.is_empty() && !best.is_proven() && !self.request.interrupt.is_due() {
-            let is_bounded = retention.is_some();
-            if let Some(dropped) = dropped.or_else(|| self.all_dropped(&parts, is_bounded)) {
+        if !best.is_proven() && !self.request.interrupt.is_due() {
+            let dropped = if comes_first { first } else { self.all_dropped(&parts, is_bounded) };
+            if let Some(dropped) = dropped {
                 self.rematerializing(&mut best, &parts, dropped, retention);
             }
         }

@@ -65,7 +65,7 @@ fn what_is_found_before_does_not_change_what_a_candidate_takes() {
 #[test]
 fn random_small_spaces_are_those_of_enumeration() {
     let mut fit = 0;
-    for case in 0..8 {
+    for case in 0..12 {
         let numbers = numbers_of_case(case);
         let mut dice = Dice::new(&numbers);
         let source = layers(*dice.pick(&[4096, 16384, 65536]), *dice.pick(&[512, 1024]));
@@ -81,5 +81,5 @@ fn random_small_spaces_are_those_of_enumeration() {
         let options = limited(share * free.strategies[0].peak_bytes);
         fit += usize::from(is_enumeration(&source, &request, &options));
     }
-    assert!(fit > 3, "limits of memory leave something: {fit}");
+    assert!(fit > 4, "limits of memory leave something: {fit}");
 }

@@ -72,7 +72,7 @@ fn random_pipeline(numbers: &[u32]) -> String {
 
 #[test]
 fn random_pipelines_of_blocks_are_right() {
-    for_all(40, &numbers(24), |numbers| {
+    for_all(64, &numbers(24), |numbers| {
         checked_plans("random", &random_pipeline(&numbers), Sizes::Scaled);
         Ok(())
     });
