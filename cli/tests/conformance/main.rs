@@ -18,3 +18,5 @@ mod environment;
 mod gradients;
 mod modules;
 mod partitioner;
+#[path = "../tools/virtual_devices.rs"]
+mod virtual_devices;

@@ -10,15 +10,12 @@ use shardwise::export::{Format, JAX_STYLES};
 use crate::cases::{Case, DEVICES, JAX, assert_equal, cases};
 use crate::common::{empty_folder, root};
 use crate::environment::python;
+use crate::virtual_devices::with_devices;
 
 /// A script of `cli/python`, with as many virtual devices as the largest mesh of a case.
 pub(crate) fn script(name: &str) -> Command {
     let mut command = Command::new(python());
-    command
-        .arg(root().join("cli/python").join(name))
-        .env("JAX_PLATFORMS", "cpu")
-        .env("XLA_FLAGS", format!("--xla_force_host_platform_device_count={DEVICES}"))
-        .env("PYTHONDONTWRITEBYTECODE", "1");
+    with_devices(&mut command, DEVICES).arg(root().join("cli/python").join(name));
     command
 }
 

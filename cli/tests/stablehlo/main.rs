@@ -13,6 +13,8 @@ mod cases;
 mod common;
 #[path = "../tools/run_sdy.rs"]
 mod run_sdy;
+#[path = "../tools/virtual_devices.rs"]
+mod virtual_devices;
 
 #[test]
 fn every_module_computes_what_it_means() {

@@ -4,6 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::{SHARDWISE, blocks, path_with_binary, root, text};
+use crate::virtual_devices::with_devices;
+
+/// The devices of the mesh that imported programs have.
+const DEVICES: u64 = 4;
 
 /// Imports from `source` what a file has under a name, verifies and exports it; its case for the
 /// scripts that compare.
@@ -46,13 +50,10 @@ pub(crate) fn refusal(folder: &Path, arguments: &[&str]) -> String {
 
 /// Compares what was written with where it came from, by a script; `needs` is what to install.
 pub(crate) fn assert_equal(script: &str, scratch: &Path, cases: &[String], needs: &str) {
-    let output = Command::new("python3")
+    let output = with_devices(&mut Command::new("python3"), DEVICES)
         .arg(root().join("cli/python").join(script))
         .arg(scratch)
         .args(cases)
-        .env("JAX_PLATFORMS", "cpu")
-        .env("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
-        .env("PYTHONDONTWRITEBYTECODE", "1")
         .output()
         .expect("python starts");
     let log = text(&output.stdout);
@@ -71,11 +72,10 @@ pub(crate) fn line_of(page: &str) -> String {
 
 /// Runs such a line; each output that it prints is compared.
 pub(crate) fn assert_runs(line: &str) {
-    let output = Command::new("bash")
+    let output = with_devices(&mut Command::new("bash"), DEVICES)
         .args(["-c", &format!("set -o pipefail\n{line}")])
         .current_dir(root())
         .env("PATH", path_with_binary())
-        .env("PYTHONDONTWRITEBYTECODE", "1")
         .output()
         .expect("a shell starts");
     let (printed, errors) = (text(&output.stdout), text(&output.stderr));

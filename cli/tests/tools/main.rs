@@ -28,6 +28,7 @@ mod run_sdy;
 mod sarif;
 mod sdy;
 mod torch;
+mod virtual_devices;
 mod wheel;
 
 /// The tools, and how each is installed.

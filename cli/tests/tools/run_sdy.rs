@@ -8,6 +8,7 @@ use shardwise::{Planned, Strategy, codes};
 
 use crate::cases::{Case, DEVICES, JAX, assert_equal, cases};
 use crate::common::{empty_folder, root};
+use crate::virtual_devices::with_devices;
 
 fn sdy() -> &'static Format<Planned> {
     EXPORTS.iter().find(|format| format.name == "sdy").expect("it is in the table")
@@ -16,10 +17,7 @@ fn sdy() -> &'static Format<Planned> {
 /// Python, with as many virtual devices as the largest mesh of a case.
 fn python() -> Command {
     let mut command = Command::new("python3");
-    command
-        .env("JAX_PLATFORMS", "cpu")
-        .env("XLA_FLAGS", format!("--xla_force_host_platform_device_count={DEVICES}"))
-        .env("PYTHONDONTWRITEBYTECODE", "1");
+    with_devices(&mut command, DEVICES);
     command
 }
 

@@ -15,6 +15,8 @@ mod importing;
 mod measured;
 #[path = "../tools/measuring.rs"]
 mod measuring;
+#[path = "../tools/virtual_devices.rs"]
+mod virtual_devices;
 
 use std::process::Command;
 

@@ -1,7 +1,7 @@
 //! Tests that take minutes: every published measurement, laws on thousands of random inputs,
 //! mutants of random plans, ladders of memory limits, programs that are branched for seconds.
 //!
-//! A target of its own, which `cargo test` leaves out and `.ci/run` runs in release.
+//! A target of its own, which `cargo test` leaves out and `.ci/run` runs.
 
 mod accuracy;
 mod branching;
