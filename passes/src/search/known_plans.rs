@@ -101,8 +101,7 @@ impl<'t> Known<'t> {
 
     /// What ends a search that needs no proof.
     pub(super) fn little_work(&self) -> Interrupt {
-        let share = (Effort::Quick.work() / self.request.effort.work()).min(1.0);
-        self.request.interrupt.with_work(share)
+        self.request.quick().interrupt
     }
 
     /// Whether no plan before keeps all resources equally busy.

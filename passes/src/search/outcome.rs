@@ -157,6 +157,12 @@ impl Goal {
 const ROUNDING: f64 = 1e-9;
 
 impl Request {
+    /// The same with little effort.
+    pub(crate) fn quick(&self) -> Self {
+        let share = (Effort::Quick.work() / self.effort.work()).min(1.0);
+        Self { interrupt: self.interrupt.with_work(share), effort: Effort::Quick, ..self.clone() }
+    }
+
     /// The seconds that a plan has to be below.
     pub(crate) fn below_s(&self) -> f64 {
         self.goal.as_ref().map_or(f64::INFINITY, |goal| goal.below_s)

@@ -169,11 +169,8 @@ impl Search<'_, '_> {
                 let of_links = Some(links.clone());
                 let model = CostModel { links: of_links, ..tables.cost_model.clone() };
                 // A start, of which no proof is needed.
-                let share = (Effort::Quick.work() / own.effort.work()).min(1.0);
-                let interrupt = own.interrupt.with_work(share);
                 let goal = below(own.below_s(), links);
-                let request = Request { interrupt, effort: Effort::Quick, goal, ..own };
-                let request = Request { objective: Objective::Serial, ..request };
+                let request = Request { objective: Objective::Serial, goal, ..own.quick() };
                 summed(&tables.repriced(model), textbook, &request)?
             }
             Sum::Busiest if starts.is_empty() => return Ok(None),

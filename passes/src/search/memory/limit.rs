@@ -204,7 +204,7 @@ impl<'a, 't> Limit<'a, 't> {
     /// The same, and the plans within tighter limits where it is not proven that none of them is
     /// cheaper: those on a ladder from `enough` bytes, the peak without a limit, so that limits
     /// share them. Each search finds a few of the plans that fit; without the others' a looser
-    /// limit could have a costlier plan, or none.
+    /// limit could have a costlier plan, or none. So could more effort, without those of less.
     pub(crate) fn feasible_or_tighter(&self, enough: f64) -> FeasiblePlan {
         let mut best = self.feasible();
         if self.request.effort == Effort::Quick || self.request.is_bound_enough() {
@@ -214,10 +214,15 @@ impl<'a, 't> Limit<'a, 't> {
         let (most, wide) = if is_small { (RUNGS, 1.0) } else { (FEW_RUNGS, MUCH_TOO_WIDE) };
         let rungs = std::iter::successors(Some(enough), |capacity| Some(capacity * RUNG));
         let tighter = rungs.take(RUNGS).filter(|&capacity| capacity < self.capacity).take(most);
+        let is_open = |best: &FeasiblePlan| {
+            !can_prune(best.lower_bound_s * wide, best.seconds())
+                && !self.request.interrupt.is_due()
+        };
+        if is_open(&best) {
+            best.add(self.with_little_effort());
+        }
         for capacity in tighter {
-            if can_prune(best.lower_bound_s * wide, best.seconds())
-                || self.request.interrupt.is_due()
-            {
+            if !is_open(&best) {
                 break;
             }
             let tighter = self.at(capacity).feasible();
@@ -230,6 +235,11 @@ impl<'a, 't> Limit<'a, 't> {
         }
         self.add_cheapest(&mut best);
         best
+    }
+
+    fn with_little_effort(&self) -> FeasiblePlan {
+        let limits = (self.capacity, self.unlimited_s);
+        Limit::new(self.tables, self.textbook, &self.request.quick(), limits).feasible()
     }
 
     /// Takes over the cheapest plan that fits of all that any search has measured.
