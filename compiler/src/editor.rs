@@ -116,11 +116,20 @@ impl Document {
     }
 
     /// Whether something can be renamed; an error says why not.
+    ///
+    /// # Errors
+    ///
+    /// A sentence: it has its name from the language, or is not declared in this program.
     pub fn can_be_renamed(&self, of: &Occurrence) -> Result<(), String> {
         rename::can_be_renamed(self, of)
     }
 
     /// The edits that give something another name; an error says why there are none.
+    ///
+    /// # Errors
+    ///
+    /// A sentence: it cannot be renamed, `name` is taken already, or the program with this name
+    /// would be read differently or have an error.
     pub fn rename(
         &self,
         of: &Occurrence,

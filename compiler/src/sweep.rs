@@ -193,6 +193,10 @@ impl Swept {
     /// Whether a point could be planned.
     pub fn has_plan(&self) -> bool {
         self.points.iter().any(|point| point.plan.is_some())
+    ///
+    /// # Errors
+    ///
+    /// A sentence: no point has a plan, or the picture would have more panels than can be read.
     }
 
     /// The first dimension that takes several sizes.

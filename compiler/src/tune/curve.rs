@@ -57,6 +57,10 @@ pub fn doubled(first: u64, last: u64) -> Vec<u64> {
 /// Finds the best strategies on each of `chips`; a number on which nothing fits has the reason. The
 /// error is that of the last number if all have one.
 pub fn curve(
+///
+/// # Errors
+///
+/// That of the last number of chips, where no number has a strategy.
     name: &str,
     source: &str,
     (request, chips): (&Request, &[u64]),

@@ -87,6 +87,11 @@ pub struct Served {
 }
 
 /// Finds the best deployments; `request` holds for both phases, its chips are all of them.
+///
+/// # Errors
+///
+/// [`Refused`]: the errors of either program; a sentence where one of them is no such phase, or
+/// where no two phases fit onto the chips within the limits.
 pub fn serve(
     serve: &Serve,
     request: &Request,
