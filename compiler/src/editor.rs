@@ -141,7 +141,7 @@ impl Document {
 
     /// What can be changed about a finding, the edit to prefer first.
     pub fn fixes(&self, finding: &Finding) -> Vec<Fix> {
-        actions::fixes(&self.file, finding)
+        actions::fixes(&self.file, &self.text, finding)
     }
 
     /// The place of a byte.
