@@ -403,3 +403,17 @@ fn fewer_digits_are_asked_for_where_bytes_take_the_time() {
     let saved = dw.price.expect("it has a price").seconds;
     assert!(saved <= (wide - half) * (1.0 + 1e-9) && saved > 0.0, "{saved} {wide} {half}");
 }
+
+#[test]
+fn blocks_of_a_microbatch_are_small_for_their_number() {
+    let lint = lint::all().iter().find(|lint| lint.code == "SW322").expect("it is in the table");
+    let program = "hardware tpu-v5p\nmesh X=4, Z=4\ndim B=256, D=4096, F=16384\n\
+        input x[B_X, D], dy[B_X, D]\npipeline Z, microbatches=16 {\n  repeat L=16 {\n    \
+        carry x\n    param w1[D, F], w2[F, D]\n    x = x + gelu(x *D w1) *F w2\n  }\n}\n\
+        output y[B_X, D] = x\nbackward from y given dy\n";
+    let linted = run(lint, program);
+    let helps = linted.findings.iter().filter(|finding| finding.diag.code == "SW322");
+    let helps: Vec<_> = helps.map(|finding| finding.diag.help.as_deref().unwrap_or("")).collect();
+    assert!(!helps.is_empty(), "{}", drawn(&linted.reports()));
+    assert!(helps.iter().all(|help| help.contains("into fewer microbatches")), "{helps:?}");
+}
