@@ -72,7 +72,7 @@ impl Document {
     /// The change that gives the text its canonical layout; `None` if it has it, or cannot be
     /// parsed.
     pub fn formatting(&self) -> Option<(Change, String)> {
-        let formatted = shardwise_grammar::format(&self.text).ok()?;
+        let formatted = crate::driver::formatted(&self.text).ok()?;
         let change = Change::between(&self.text, &formatted)?;
         let text = formatted[change.new.start..change.new.end].to_owned();
         Some((change, text))
