@@ -76,6 +76,17 @@ def main(path: str) -> None:
     two = ["one.toml", "two.toml"]
     assert "cannot read `one.toml`" in failed(lambda: shardwise.plan(path, hardware_file=two))
 
+    # Each finding says its file, where there is one.
+    for name in ("one.shard", "two.shard"):
+        Path("programs", "deep").mkdir(parents=True, exist_ok=True)
+        Path("programs", "deep", name).write_text(UNKNOWN)
+    found = shardwise.check(Path("programs"))
+    files = [str(Path("programs", "deep", name)) for name in ("one.shard", "two.shard")]
+    assert [finding.path for finding in found] == files, found
+    assert str(found[0]).startswith(f"{files[0]}:5:10: error[SW101]: `W` is not"), found[0]
+    of_text = shardwise.check(UNKNOWN)[0]
+    assert of_text.path is None and str(of_text).startswith("5:10: error[SW101]"), of_text
+
     assert shardwise.cost(path)["schema"].startswith("shardwise.cost/")
     module = shardwise.to_jax(plan)
     compile(module, "exported.py", "exec")

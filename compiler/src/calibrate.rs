@@ -47,6 +47,11 @@ pub struct Calibration {
 /// Fits the rates of `base` to measurements, each a name with its text; the result is called
 /// `name`.
 ///
+/// # Errors
+///
+/// SW412: texts without measurements and rows that lack something, each with its line; more rows
+/// than are fitted; or none of the chip `base`.
+///
 /// ```
 /// use shardwise::{Hardware, calibrate::calibrate};
 /// let rows: String = [1, 8, 64, 512]

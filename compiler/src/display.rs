@@ -16,6 +16,12 @@ pub(crate) fn and_list(words: &[String]) -> String {
     }
 }
 
+/// `an AllReduce`, `a ReduceScatter`.
+pub(crate) fn with_article(word: &str) -> String {
+    let article = if word.starts_with(['A', 'E', 'I', 'O']) { "an" } else { "a" };
+    format!("{article} {word}")
+}
+
 /// Rows of one length as CSV.
 pub(crate) fn csv(rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());

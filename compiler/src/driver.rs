@@ -293,17 +293,25 @@ fn notes(regrouped: &[Regrouping], computed_once: &[Once]) -> Vec<String> {
     regrouped.chain(once).collect()
 }
 
-/// The canonical layout of a program, its comments kept.
+/// The canonical layout of a program, its comments kept; lines end as the first one does.
 ///
 /// ```
 /// assert_eq!(shardwise::format("a.shard", "dim   B = 8 ,D=4").unwrap(), "dim B=8, D=4\n");
+/// assert_eq!(shardwise::format("a.shard", "dim  B=8\r\n").unwrap(), "dim B=8\r\n");
 /// ```
 ///
 /// # Errors
 ///
 /// The statements that cannot be parsed.
 pub fn format(name: &str, source: &str) -> Result<String, Findings> {
-    shardwise_grammar::format(source).map_err(|diags| Findings::new(diags, name, source))
+    formatted(source).map_err(|diags| Findings::new(diags, name, source))
+}
+
+/// The same, with the mistakes as they are.
+pub(crate) fn formatted(source: &str) -> Result<String, Vec<Diag>> {
+    let text = shardwise_grammar::format(source)?;
+    let first = source.split_inclusive('\n').next().unwrap_or_default();
+    Ok(if first.ends_with("\r\n") { text.replace('\n', "\r\n") } else { text })
 }
 
 /// The plan of a program, composites not yet expanded, and nothing beside it.

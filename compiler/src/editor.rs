@@ -72,7 +72,7 @@ impl Document {
     /// The change that gives the text its canonical layout; `None` if it has it, or cannot be
     /// parsed.
     pub fn formatting(&self) -> Option<(Change, String)> {
-        let formatted = shardwise_grammar::format(&self.text).ok()?;
+        let formatted = crate::driver::formatted(&self.text).ok()?;
         let change = Change::between(&self.text, &formatted)?;
         let text = formatted[change.new.start..change.new.end].to_owned();
         Some((change, text))
@@ -116,11 +116,20 @@ impl Document {
     }
 
     /// Whether something can be renamed; an error says why not.
+    ///
+    /// # Errors
+    ///
+    /// A sentence: it has its name from the language, or is not declared in this program.
     pub fn can_be_renamed(&self, of: &Occurrence) -> Result<(), String> {
         rename::can_be_renamed(self, of)
     }
 
     /// The edits that give something another name; an error says why there are none.
+    ///
+    /// # Errors
+    ///
+    /// A sentence: it cannot be renamed, `name` is taken already, or the program with this name
+    /// would be read differently or have an error.
     pub fn rename(
         &self,
         of: &Occurrence,
@@ -132,7 +141,7 @@ impl Document {
 
     /// What can be changed about a finding, the edit to prefer first.
     pub fn fixes(&self, finding: &Finding) -> Vec<Fix> {
-        actions::fixes(&self.file, finding)
+        actions::fixes(&self.file, &self.text, finding)
     }
 
     /// The place of a byte.

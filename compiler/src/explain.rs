@@ -108,6 +108,11 @@ const FOR_THE_PLAN: f64 = 0.5;
 /// Explains the collectives of a program that `target` names. Errors are those of reading the
 /// program, or that the target does not exist.
 ///
+/// # Errors
+///
+/// The errors of the program, but for those that are explained: shardings that do not fit together,
+/// and too little memory. Or that the program has no such value or line.
+///
 /// ```
 /// use shardwise::explain::{Explanation, Target, explain};
 /// let source = "

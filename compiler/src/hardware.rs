@@ -34,6 +34,11 @@ pub(crate) const FORM: &str =
 
 /// Reads the text of a hardware file, which errors call `name`.
 ///
+/// # Errors
+///
+/// All mistakes, with their places: text that is no TOML, keys that are unknown or missing, figures
+/// that are out of range.
+///
 /// ```
 /// let text = "[my-h100]\nbase = \"h100\"\nlink_bandwidth = 370e9 # measured\n";
 /// let known = shardwise::hardware::parse("hw.toml", text).unwrap();

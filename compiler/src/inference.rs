@@ -431,6 +431,10 @@ impl Sizer<'_> {
 
 impl Planned {
     /// The plan as the requested serving step, or why it is not one.
+    ///
+    /// # Errors
+    ///
+    /// Why it is none: [`Unsized`], which prints as a sentence.
     pub fn inference(&self, sizing: &Sizing) -> Result<Inference, Unsized> {
         inference(self, sizing)
     }

@@ -1,4 +1,6 @@
 #![doc = include_str!("../README.md")]
+// Every public function says what it refuses.
+#![warn(clippy::missing_errors_doc)]
 
 pub mod accuracy;
 pub mod build;

@@ -21,6 +21,10 @@ const LISTED: usize = 16;
 /// The program as it is after a pass, or the plan, printed as a program. An explicit program is
 /// its own plan.
 ///
+/// # Errors
+///
+/// The errors of the program that are found until then, with their places.
+///
 /// ```
 /// let source = "
 /// hardware tpu-v5p

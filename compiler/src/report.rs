@@ -42,6 +42,10 @@ pub(crate) fn html(planned: &Planned) -> Result<String, String> {
 
 impl Planned {
     /// What the plan costs as a page for the browser, or what keeps it from being written.
+    ///
+    /// # Errors
+    ///
+    /// A sentence on what keeps it from being written.
     pub fn cost_html(&self, sizing: &Sizing) -> Result<String, String> {
         cost::html(self, sizing)
     }

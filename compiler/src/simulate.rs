@@ -217,6 +217,10 @@ const SHARES: [usize; 6] = [2, 3, 4, 6, 10, 20];
 
 /// Runs `plan` against `program`, whose values it names; an error about the program where that is
 /// too large to be run at the sizes asked for.
+///
+/// # Errors
+///
+/// The program is too large to be run at the sizes asked for.
 pub fn execute(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Result<Verdict, Diag> {
     let runs = runnable(program, plan, setup)?;
     let count = runs.len();

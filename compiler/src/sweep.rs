@@ -9,6 +9,7 @@
 
 mod grid;
 mod html;
+mod markdown;
 mod plot;
 mod points;
 mod records;
@@ -158,6 +159,7 @@ impl From<&Report> for Price {
 /// The formats of sweeps.
 pub const FORMATS: &[Format<Swept>] = &[
     Format { name: "text", about: "A table", write: |swept| Ok(swept.table()) },
+    Format { name: "md", about: "A table in Markdown", write: |swept| Ok(swept.markdown()) },
     Format { name: "csv", about: "CSV, a line a point", write: |swept| Ok(swept.csv()) },
     Format { name: "json", about: "JSON, `shardwise.sweep/1`", write: |swept| Ok(swept.json()) },
     Format {
@@ -174,6 +176,11 @@ impl Swept {
         table::table(self)
     }
 
+    /// The rows as a table in Markdown.
+    pub fn markdown(&self) -> String {
+        markdown::markdown(self)
+    }
+
     /// One line a row, with a head.
     pub fn csv(&self) -> String {
         records::csv(self)
@@ -186,6 +193,10 @@ impl Swept {
 
     /// Compute against communication over the first dimension with several sizes, as SVG; a
     /// sentence where there is nothing to draw.
+    ///
+    /// # Errors
+    ///
+    /// A sentence: no point has a plan, or the picture would have more panels than can be read.
     pub fn svg(&self) -> Result<String, String> {
         plot::svg(self)
     }

@@ -271,6 +271,12 @@ pub type Report<'a> = &'a (dyn Fn(Progress) + Sync);
 
 /// Finds the best strategies for a program; `options` hold for every candidate.
 ///
+/// # Errors
+///
+/// [`Refused`]: the errors of the program, or that no strategy fits into memory; a sentence about
+/// options that leave nothing to plan; or the time of the fastest strategy where that is above the
+/// limit.
+///
 /// ```
 /// use shardwise::tune::{Request, tune};
 /// let source = "hardware h100\ndim B=4096, D=4096, F=16384\ninput x[B, D]\n\

@@ -34,18 +34,21 @@ class Span:
 
 @dataclass(frozen=True)
 class Finding:
-    """An error or a lint."""
+    """An error or a lint. `path` is that of its file, and none where the source is text."""
 
     code: str
     severity: str
     message: str
     help: Union[str, None]
     span: Union[Span, None]
+    path: Union[str, None]
 
     def __str__(self) -> str:
-        place = f"{self.span.line}:{self.span.column}: " if self.span else ""
+        file = f"{self.path}:" if self.path else ""
+        place = f"{self.span.line}:{self.span.column}:" if self.span else ""
         help_ = f" ({self.help})" if self.help else ""
-        return f"{place}{self.severity}[{self.code}]: {self.message}{help_}"
+        before = f"{file}{place} " if file or place else ""
+        return f"{before}{self.severity}[{self.code}]: {self.message}{help_}"
 
 
 class ToolError(Exception):
@@ -170,7 +173,8 @@ def findings(
 
 
 def finding(of: Mapping[str, Any]) -> Finding:
+    path = None if of["path"] == "-" else of["path"]
     label = next(iter(of["labels"]), None)
     keys = ("start", "end", "line", "column")
     span = Span(*(label[key] for key in keys)) if label else None
-    return Finding(of["code"], of["severity"], of["message"], of["help"], span)
+    return Finding(of["code"], of["severity"], of["message"], of["help"], span, path)

@@ -8,7 +8,7 @@ use shardwise::setting;
 
 use super::one_of::{format_of, one_of};
 use super::plan::ExpressionArgs;
-use super::planning::{PlanningArgs, SizeArgs};
+use super::planning::{PlanningArgs, SizeArgs, seed};
 
 #[derive(Args, Debug)]
 pub(crate) struct DiffArgs {
@@ -87,7 +87,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long)]
     pub(crate) full: bool,
     /// Seed of the random data.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = seed)]
     pub(crate) seed: u64,
     /// The program that the files are plans of; they are compared with it instead of with
     /// themselves.

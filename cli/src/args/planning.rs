@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::RangedI64ValueParser;
 use shardwise::options::Effort;
 use shardwise::{Collectives, Fusion, Objective, Products, Rates, Refinement, Strategy, setting};
 
@@ -125,9 +124,21 @@ pub(crate) struct SearchArgs {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// A parser of whole numbers from 1; what is below that is named with the range.
-pub(super) fn count(most: i64) -> RangedI64ValueParser<u64> {
-    RangedI64ValueParser::new().range(1..=most)
+/// A parser of whole numbers from 1 to `most`.
+pub(super) fn count(
+    most: u64,
+) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+        let several = ", several with a `|` between them: 1|2|4";
+        let several = if text.contains(',') { several } else { "" };
+        number.ok_or_else(|| format!("give a whole number from 1 to {most}{several}"))
+    }
+}
+
+/// The seed of random numbers.
+pub(super) fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("give a whole number from 0 to {}", u64::MAX))
 }
 
 /// A price: a number above zero.

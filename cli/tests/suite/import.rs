@@ -29,6 +29,16 @@ fn a_configuration_may_begin_with_a_byte_order_mark() {
 }
 
 #[test]
+fn a_chip_that_is_not_known_is_asked_for_by_its_likely_name() {
+    let config = "tests/configs/llama-3.2-1b.json";
+    let refused = run(&["import", "hf", config, "--hardware", "h10"], "");
+    let printed = text(&refused.stderr);
+    assert!(printed.contains("--hardware: there is no hardware `h10`; did you mean `h100`?"));
+    let far = text(&run(&["import", "hf", config, "--hardware", "abacus"], "").stderr);
+    assert!(far.contains("`abacus`; `shardwise hardware` lists those known"), "{far}");
+}
+
+#[test]
 fn sizes_and_the_machine_are_those_that_are_given() {
     let config = std::fs::read_to_string(root().join("tests/configs/llama-3.2-1b.json"));
     let folder = empty_folder("import-sizes");

@@ -37,6 +37,28 @@ fn errors_come_at_once_and_go_with_their_cause() {
 }
 
 #[test]
+fn a_misspelt_chip_has_the_one_that_is_meant_as_its_fix() {
+    let mut client = Client::start("lsp-chip");
+    let text = MLP.replace("tpu-v5p", "tpu-v5q");
+    let program = client.open("mlp.shard", &text);
+    let found = client.diagnostics(&program, 1);
+    assert_eq!(codes(&found), ["SW401"], "{found}");
+    let params = json!({
+        "textDocument": { "uri": program },
+        "range": found[0]["range"],
+        "context": { "diagnostics": found },
+    });
+    let actions = client.request("textDocument/codeAction", params);
+    let meant = found[0]["message"].as_str().expect("a message");
+    let meant = meant.split("did you mean `").nth(1).and_then(|rest| rest.split('`').next());
+    let chip = meant.expect("the error has a chip");
+    assert_eq!(actions[0]["title"], format!("write `{chip}` instead of `tpu-v5q`"));
+    let fixed = applied(&text, &actions[0]["edit"]["changes"][&program]);
+    assert_eq!(fixed, text.replace("tpu-v5q", chip));
+    client.end();
+}
+
+#[test]
 fn lints_come_from_the_background_with_the_fixes_of_check() {
     let mut client = Client::start("lsp-lints");
     let text = MLP.replace("F=16384", "F=16384, J=8");

@@ -37,6 +37,37 @@ fn a_sweep_is_a_row_a_point() {
 }
 
 #[test]
+fn a_table_in_markdown_has_the_rows_and_costs_of_the_table() {
+    let arguments = ["sweep", "tests/programs/fsdp_tp.shard", "--mesh", "X=4|1048576,Y=4"];
+    let of = |more: &[&str]| text(&run(&[&arguments[..], more].concat(), "").stdout);
+    let printed = of(&["--format", "md"]);
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(
+        lines[..2],
+        [
+            "|  | mesh | compute | links | serial | textbook | memory | bound by |",
+            "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |"
+        ]
+    );
+    let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    for line in &lines[..4] {
+        assert_eq!(cells(line).len(), cells(lines[0]).len(), "{line}");
+    }
+    let table = of(&[]);
+    let best = table.lines().find(|line| line.starts_with('*')).expect("one is best");
+    let in_markdown = lines.iter().find(|line| line.starts_with("| \\* |")).expect("the same");
+    assert!(
+        cells(in_markdown)[3..8].iter().all(|cell| best.contains(cell)),
+        "{best} {in_markdown}"
+    );
+    let refused = lines.iter().find(|line| line.contains("1048576")).expect("a row");
+    assert!(refused.contains("|  |  |  |  |  | ") && refused.len() > 60, "{refused}");
+    assert!(printed.contains("\n\\* least time") && of(&["--format", "markdown"]) == printed);
+    let textbook = of(&["--format", "md", "--strategy", "textbook"]);
+    assert!(textbook.starts_with("|  | mesh | compute | links | serial | memory |"), "{textbook}");
+}
+
+#[test]
 fn a_plot_is_written_where_asked_and_without_sizes_has_a_bar_a_shape() {
     let path = std::env::temp_dir().join("shardwise-sweep.svg");
     let name = path.to_string_lossy().into_owned();

@@ -157,3 +157,21 @@ fn chips_without_measurements_are_reported_and_tokens_have_a_price() {
     let plain = run(&arguments, MLP);
     assert!(plain.stderr.is_empty() && !text(&plain.stdout).contains("Mtok"));
 }
+
+#[test]
+fn numbers_that_are_none_are_asked_for_in_words() {
+    let program = "tests/programs/tune/mlp.shard";
+    for (option, given, wanted) in [
+        ("--best", "x", "give a whole number from 1 to 65536"),
+        ("--best", "0", "give a whole number from 1 to 65536"),
+        ("--stages", "-1", "give a whole number from 1 to 65536"),
+        ("--microbatches", "1,2", "from 1 to 65536, several with a `|` between them: 1|2|4"),
+    ] {
+        let refused = run(&["tune", program, "--chips", "8", option, given], "");
+        let printed = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{printed}");
+        assert!(printed.contains(wanted) && !printed.contains("digit"), "{option}: {printed}");
+    }
+    let seed = text(&run(&["verify", program, "--seed", "-1"], "").stderr);
+    assert!(seed.contains("give a whole number from 0 to "), "{seed}");
+}

@@ -333,3 +333,16 @@ mod unix {
         assert_eq!((owner.uid(), owner.gid()), (1234, 4321));
     }
 }
+
+/// Files of Windows stay such: `fmt --check` of a checkout there is not about its line ends.
+#[test]
+fn formatted_lines_end_as_the_first_one_does() {
+    let folder = empty_folder("fmt-line-ends");
+    let program = "hardware tpu-v5e\r\nmesh X=4\r\ndim B=8\r\ninput  x[B_X]\r\noutput x[B_X]\r\n";
+    std::fs::write(folder.join("a.shard"), program).expect("it can be written");
+    assert_eq!(run_in(&folder, &["fmt", "--check", "a.shard"], "").status.code(), Some(1));
+    assert!(run_in(&folder, &["fmt", "a.shard"], "").status.success());
+    let written = std::fs::read_to_string(folder.join("a.shard")).expect("it is there");
+    assert_eq!(written, program.replace("input  x", "input x"));
+    assert!(run_in(&folder, &["fmt", "--check", "a.shard"], "").status.success());
+}

@@ -14,6 +14,10 @@ use tempfile::Builder;
 /// An existing file keeps its permissions and, where the system lets this user give files away, its
 /// owner. A symbolic link stays one: the file that it points to is replaced. Other files (a device,
 /// a pipe) are written in place.
+///
+/// # Errors
+///
+/// What keeps the file from being written: no permission, no folder, no space.
 pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let content = content.as_ref();
     match fs::canonicalize(path) {
@@ -27,6 +31,10 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
 }
 
 /// Writes a file unless it has the text already. Returns whether it was written.
+///
+/// # Errors
+///
+/// Those of [`write`].
 pub fn write_if_changed(path: &Path, text: &str) -> io::Result<bool> {
     if path.is_file() && fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
         return Ok(false);

@@ -56,6 +56,10 @@ struct Roofline {
 
 impl Planned {
     /// The roofline of the plan as SVG, or why there is none.
+    ///
+    /// # Errors
+    ///
+    /// A sentence: the memory bandwidth of the chip is not known, or nothing is computed.
     pub fn roofline(&self) -> Result<String, String> {
         let program = &self.plan.program;
         let hardware = &program.hardware;

@@ -32,6 +32,19 @@ pub(crate) fn row<S: AsRef<str>>(columns: &[Column], cells: &[S]) -> String {
     line
 }
 
+/// A table in Markdown: a line for the heads and each row; columns with the heads of `texts` are
+/// text, the others numbers.
+pub(crate) fn markdown_table(heads: &[&str], rows: &[Vec<String>], texts: &[&str]) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let cells = |of: &dyn Fn(&&str) -> String| heads.iter().map(of).collect::<Vec<_>>();
+    let rule = |head: &&str| if texts.contains(head) { "---" } else { "---:" }.to_owned();
+    let head = line(&cells(&|head| (*head).to_owned())) + &line(&cells(&rule));
+    let escaped = |row: &Vec<String>| -> Vec<String> {
+        row.iter().map(|cell| cell.replace('|', "\\|")).collect()
+    };
+    head + &rows.iter().map(|row| line(&escaped(row))).collect::<String>()
+}
+
 fn aligned(column: Column, cell: &str) -> String {
     let blanks = |width: usize| " ".repeat(width.saturating_sub(cell.width()));
     match column {
@@ -43,6 +56,13 @@ fn aligned(column: Column, cell: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bars_in_cells_do_not_end_them() {
+        let rows = [vec!["a|b".to_owned(), "2".to_owned()]];
+        let table = markdown_table(&["x", "n"], &rows, &["x"]);
+        assert_eq!(table, "| x | n |\n| --- | ---: |\n| a\\|b | 2 |\n");
+    }
 
     #[test]
     fn numbers_are_right_aligned_and_text_follows_after_two_blanks() {

@@ -4,12 +4,34 @@ pub use shardwise_ir::counted;
 
 /// `746 us`, `3.85 ms`, `0 s`.
 pub fn seconds(seconds: f64) -> String {
-    scaled(seconds, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")])
+    scaled(seconds, SECONDS)
 }
 
 /// `134 MB`, `96 GB`, `64 B`.
 pub fn bytes(bytes: f64) -> String {
-    scaled(bytes, &[(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")])
+    scaled(bytes, BYTES)
+}
+
+/// Units, the largest first.
+type Units = &'static [(f64, &'static str)];
+
+const SECONDS: Units = &[(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")];
+const BYTES: Units = &[(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
+
+/// Two different times, with as many digits as tell them apart.
+pub(crate) fn different_seconds(both: [f64; 2]) -> [String; 2] {
+    different(both, SECONDS)
+}
+
+/// Two different numbers of bytes, with as many digits as tell them apart.
+pub(crate) fn different_bytes(both: [f64; 2]) -> [String; 2] {
+    different(both, BYTES)
+}
+
+fn different(both: [f64; 2], units: Units) -> [String; 2] {
+    let written = |digits| both.map(|number| scaled_to(number, units, digits));
+    let mut several = (DIGITS..MOST_DIGITS).map(written);
+    several.find(|[a, b]| a != b).unwrap_or_else(|| written(MOST_DIGITS))
 }
 
 /// `+1.2 ms`, `-310 us`, `+0 ns`.
@@ -54,22 +76,35 @@ pub fn number(number: f64) -> String {
     if number < 0.01 && number > 0.0 { format!("{number:.1e}") } else { significant(number) }
 }
 
+/// Significant digits, and those of a number that hardly differs from another one.
+const DIGITS: usize = 3;
+const MOST_DIGITS: usize = 12;
+
 fn scaled(number: f64, units: &[(f64, &str)]) -> String {
+    scaled_to(number, units, DIGITS)
+}
+
+fn scaled_to(number: f64, units: &[(f64, &str)], digits: usize) -> String {
     let smallest = units[units.len() - 1];
     let (size, name) =
         units.iter().copied().find(|(size, _)| number >= *size * 0.9995).unwrap_or(smallest);
-    format!("{} {name}", significant(number / size))
+    format!("{} {name}", significant_to(number / size, digits))
 }
 
-/// Three significant digits, without trailing zeros after the point.
 fn significant(number: f64) -> String {
-    let digits = if number >= 99.95 {
-        0
-    } else if number >= 9.995 {
-        1
-    } else {
-        2
-    };
+    significant_to(number, DIGITS)
+}
+
+/// So many significant digits, without trailing zeros after the point.
+fn significant_to(number: f64, digits: usize) -> String {
+    let digits = digits
+        - if number >= 99.95 {
+            3
+        } else if number >= 9.995 {
+            2
+        } else {
+            1
+        };
     let text = format!("{number:.digits$}");
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -92,5 +127,13 @@ mod tests {
         assert_eq!(seconds_change(-3.1e-4), "-310 us");
         assert_eq!(bytes_change(0.0), "+0 B");
         assert_eq!(bytes(1e30), "1000000000000000000 TB");
+    }
+
+    #[test]
+    fn different_quantities_are_written_differently() {
+        assert_eq!(different_seconds([2e-3, 1e-3]), ["2 ms", "1 ms"]);
+        assert_eq!(different_seconds([1.3431e-3, 1.34e-3]), ["1.343 ms", "1.34 ms"]);
+        assert_eq!(different_bytes([80_000_000_001.0, 80e9]), ["80.000000001 GB", "80 GB"]);
+        assert_eq!(different_bytes([1e9, 1e9]), ["1 GB", "1 GB"]);
     }
 }

@@ -1,4 +1,5 @@
-//! What an editor offers to change about a finding: its own fix, and an `allow` that silences it.
+//! What an editor offers to change about a finding: its own fix, the name that it takes for the one
+//! that is meant, and an `allow` that silences it.
 
 use shardwise_grammar::ast::{File, Statement};
 use shardwise_ir::Span;
@@ -6,8 +7,28 @@ use shardwise_ir::Span;
 use crate::lint::{Edit, Finding, Fix, Safety, find};
 
 /// The fixes of a finding, the one to prefer first.
-pub(super) fn fixes(file: &File, finding: &Finding) -> Vec<Fix> {
-    finding.fix.iter().cloned().chain(allowing(file, finding)).collect()
+pub(super) fn fixes(file: &File, text: &str, finding: &Finding) -> Vec<Fix> {
+    let own = finding.fix.iter().cloned();
+    own.chain(respelt(text, finding)).chain(allowing(file, finding)).collect()
+}
+
+/// The name that the help asks about in place of the one that is not known.
+fn respelt(text: &str, finding: &Finding) -> Option<Fix> {
+    let help = finding.diag.help.as_deref()?;
+    let (meant, _) = help.split_once("did you mean `")?.1.split_once('`')?;
+    let span = finding.span();
+    let written = text.get(span.start..span.end)?;
+    let is_name = |word: &str| {
+        let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '\'');
+        !word.is_empty() && word.chars().all(fits)
+    };
+    // A help may have an example, and a label more than the name.
+    let names_it = finding.diag.message.contains(&format!("`{written}`"));
+    if !(is_name(meant) && is_name(written) && names_it) {
+        return None;
+    }
+    let edits = vec![Edit { span, text: meant.to_owned() }];
+    Some(Fix::suggestion(format!("write `{meant}` instead of `{written}`"), edits))
 }
 
 /// `allow SW301` before the statement of a lint's finding.
@@ -44,6 +65,31 @@ mod tests {
         let (fixed, _) = apply(source, fixes.get(number));
         let found = lint("a.shard", &fixed, &options, &settings).findings;
         Some(found.iter().filter(|finding| finding.diag.code == code).count())
+    }
+
+    /// The program after the first fix of its first error, and the title of that fix.
+    fn respelt(source: &str) -> Option<(String, String)> {
+        let found = Document::new("a.shard", source).check(&Options::default()).findings;
+        let finding = Finding::from(found.reports.into_iter().next()?.diag);
+        let fixes = Document::new("a.shard", source).fixes(&finding);
+        let fix = fixes.into_iter().next()?;
+        Some((apply(source, [&fix]).0, fix.title))
+    }
+
+    #[test]
+    fn a_misspelt_name_is_written_as_the_error_asks() {
+        let program = "hardware tpu-v5e\nmesh X=4\ndim Batch=8, D=16\ninput In[Batch_X, D]\n\
+            output Out[Batch_X, D] = gelu(In)\n";
+        for (right, wrong) in
+            [("tpu-v5e", "tpu-v5q"), ("gelu", "gellu"), ("mesh", "mehs"), ("output", "outptu")]
+        {
+            let (fixed, title) = respelt(&program.replace(right, wrong)).expect("a fix");
+            assert_eq!(fixed, program, "{wrong}");
+            assert_eq!(title, format!("write `{right}` instead of `{wrong}`"));
+        }
+        // Nothing is near.
+        assert_eq!(respelt(&program.replace("tpu-v5e", "abacus")), None);
+        assert_eq!(respelt(program), None);
     }
 
     #[test]

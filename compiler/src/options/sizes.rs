@@ -10,6 +10,11 @@ use crate::options::{AxisSize, DimSize};
 
 /// The axes of `--mesh`.
 ///
+/// # Errors
+///
+/// A sentence with what to write: an item that is no axis and its size, or an axis that stands
+/// twice.
+///
 /// ```
 /// let axes = shardwise::setting::mesh("X=16 over 4x4, Y=4 dcn")?;
 /// assert_eq!((axes[0].size, axes[0].over.clone(), axes[1].size), (16, Some(vec![4, 4]), 4));
@@ -35,6 +40,11 @@ pub fn mesh(text: &str) -> Result<Vec<AxisSize>, String> {
 
 /// The dimensions of `--dim`.
 ///
+/// # Errors
+///
+/// A sentence with what to write: an item that is no dimension and its size, or a dimension that
+/// stands twice.
+///
 /// ```
 /// assert_eq!(shardwise::setting::dims("B=1024,D=4k")?[1].size, 4000);
 /// # Ok::<(), String>(())
@@ -50,6 +60,11 @@ pub fn dims(text: &str) -> Result<Vec<DimSize>, String> {
 
 /// The bytes of `--memory`. A number without a unit is bytes, unless it is so small that another
 /// unit must be meant.
+///
+/// # Errors
+///
+/// A sentence with what to write: no number above zero, an unknown unit, or a small number without
+/// one.
 ///
 /// ```
 /// assert_eq!(shardwise::setting::bytes("300MB"), Ok(3e8));
@@ -80,6 +95,10 @@ const MOST: u64 = 1 << 40;
 
 /// A whole number from 1, as programs write sizes: of sequences, or of their tokens.
 ///
+/// # Errors
+///
+/// A sentence with what to write: no whole number from 1 to 2^40.
+///
 /// ```
 /// assert_eq!(shardwise::setting::whole_number("4k"), Ok(4000));
 /// assert!(shardwise::setting::whole_number("-8").is_err());
@@ -94,6 +113,10 @@ pub fn whole_number(text: &str) -> Result<u64, String> {
 }
 
 /// The seconds of a time with its unit.
+///
+/// # Errors
+///
+/// A sentence with what to write: no number, no unit, or a time below zero.
 ///
 /// ```
 /// assert_eq!(shardwise::setting::time("2ms"), Ok(0.002));
@@ -110,6 +133,10 @@ pub fn time(text: &str) -> Result<f64, String> {
 
 /// The duration of a limit of a step, with its unit: fifty of what is rarely seconds.
 ///
+/// # Errors
+///
+/// Those of [`time`], or that a duration cannot be so long.
+///
 /// ```
 /// assert_eq!(shardwise::setting::limit("50ms")?.as_millis(), 50);
 /// assert!(shardwise::setting::limit("50").is_err());
@@ -121,6 +148,10 @@ pub fn limit(text: &str) -> Result<Duration, String> {
 }
 
 /// The duration of `--timeout`, in seconds where no unit is given.
+///
+/// # Errors
+///
+/// A sentence with what to write: no number from 0, or 10^9 seconds and more.
 ///
 /// ```
 /// assert_eq!(shardwise::setting::timeout("0.5")?.as_millis(), 500);
@@ -135,6 +166,10 @@ pub fn timeout(text: &str) -> Result<Duration, String> {
 }
 
 /// The fraction of a percentage.
+///
+/// # Errors
+///
+/// A sentence with what to write: no number from 0, or no `%` after it.
 ///
 /// ```
 /// assert_eq!(shardwise::setting::percent("5%"), Ok(0.05));

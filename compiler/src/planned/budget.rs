@@ -24,14 +24,8 @@ fn check(plan: &Plan, report: &Report, assert: &Assert) -> Option<Diag> {
             (time > *limit).then(|| {
                 let worst = costliest(plan, report, quantity)
                     .map_or(String::new(), |step| format!("; the costliest step is `{step}`"));
-                over(
-                    assert,
-                    format!(
-                        "`{quantity}` is {}, over {}{worst}",
-                        units::seconds(time),
-                        units::seconds(*limit)
-                    ),
-                )
+                let [time, limit] = units::different_seconds([time, *limit]);
+                over(assert, format!("`{quantity}` is {time}, over {limit}{worst}"))
             })
         }
         Budget::MemoryAtMost(limit) => {
@@ -40,14 +34,8 @@ fn check(plan: &Plan, report: &Report, assert: &Assert) -> Option<Diag> {
                 format!(" at `{}`", print::step(&plan.program, &plan.steps[step]))
             });
             (peak > *limit).then(|| {
-                over(
-                    assert,
-                    format!(
-                        "a device holds {} at its peak{at}, over {}",
-                        units::bytes(peak),
-                        units::bytes(*limit)
-                    ),
-                )
+                let [peak, limit] = units::different_bytes([peak, *limit]);
+                over(assert, format!("a device holds {peak} at its peak{at}, over {limit}"))
             })
         }
         Budget::No(kind, across) => forbidden(plan, report, kind, across.as_ref()).map(|step| {
@@ -127,8 +115,8 @@ pub(crate) fn over_capacity(plan: &Plan, report: &Report, capacity: Option<f64>)
     let capacity = capacity.filter(|&capacity| peak > capacity)?;
     let at = report.memory.peak_step.map(|step| print::step(&plan.program, &plan.steps[step]));
     let span = plan.program.ops.first().map_or_else(Default::default, |op| op.span);
-    let message =
-        format!("a device would need {}, but has {}", units::bytes(peak), units::bytes(capacity));
+    let [peak, capacity] = units::different_bytes([peak, capacity]);
+    let message = format!("a device would need {peak}, but has {capacity}");
     let label =
         at.map_or_else(|| "in this program".to_owned(), |at| format!("the peak is at `{at}`"));
     Some(Diag::warning(codes::budget::MEMORY, message, span, label))
@@ -154,11 +142,8 @@ pub(crate) fn no_room(plan: &ExpandedPlan<'_>, options: &Options) -> Option<Diag
     let resident = (memory.resident_bytes > 0.0)
         .then(|| format!("params and state {}", units::bytes(memory.resident_bytes)));
     let held: Vec<String> = list.chain(resident).collect();
-    let message = format!(
-        "{whose} needs {}, and a device has {}",
-        units::bytes(memory.peak_bytes),
-        units::bytes(capacity)
-    );
+    let [peak, capacity] = units::different_bytes([memory.peak_bytes, capacity]);
+    let message = format!("{whose} needs {peak}, and a device has {capacity}");
     let (span, label) = match plan.steps.get(step) {
         Some(step) => (
             plan.program.values[step.result.value].span,

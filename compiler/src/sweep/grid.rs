@@ -57,6 +57,11 @@ impl Grid {
     /// Reads the options: each `mesh` is a set of shapes, each of `dims` and `hardware` a
     /// comma-separated list.
     ///
+    /// # Errors
+    ///
+    /// A sentence with what to write: text that is no shape, size or chip, a name that stands
+    /// twice, or more shapes or sizes than a sweep has.
+    ///
     /// ```
     /// let (meshes, sizes) = (["X*Y=64".into()], ["B=1e4..1e7".into()]);
     /// let grid = shardwise::sweep::Grid::parse(&meshes, &sizes, &["tpu-v5p,tpu-v5e".into()])?;

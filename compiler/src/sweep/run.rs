@@ -36,6 +36,11 @@ struct Resolved {
 
 /// Plans every point of `grid`. `options` hold for all of them.
 ///
+/// # Errors
+///
+/// [`Refused`]: the errors of the first program that has some, or a sentence about options that fit
+/// no program. A point that cannot be planned is no error, but a row with the reason.
+///
 /// ```
 /// use shardwise::sweep::{Grid, Source, sweep};
 /// let text = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I_X, J], B[J, K]\n\

@@ -107,7 +107,7 @@ fn is_priced(swept: &Swept) -> bool {
     plans.any(|plan| plan.price_of_million.is_some())
 }
 
-fn costs_head(swept: &Swept) -> Vec<String> {
+pub(super) fn costs_head(swept: &Swept) -> Vec<String> {
     let textbook = if swept.strategy == "search" { "textbook" } else { "" };
     let mut heads = vec!["compute", "links", "serial", textbook, "memory", "bound by"];
     if is_priced(swept) {
@@ -116,7 +116,7 @@ fn costs_head(swept: &Swept) -> Vec<String> {
     heads.into_iter().map(str::to_owned).collect()
 }
 
-fn costs(swept: &Swept, plan: &Outcome) -> Vec<String> {
+pub(super) fn costs(swept: &Swept, plan: &Outcome) -> Vec<String> {
     let [compute, links, serial, textbook] =
         [plan.cost.compute_s, plan.cost.links_s, plan.cost.serial_s, plan.textbook.serial_s]
             .map(units::seconds);
@@ -145,7 +145,7 @@ fn fit(line: String) -> String {
     short + "…"
 }
 
-fn legend(swept: &Swept) -> String {
+pub(super) fn legend(swept: &Swept) -> String {
     let infeasible = swept.points.iter().filter(|point| point.plan.is_none()).count();
     let feasible =
         if infeasible > 0 { format!(", {infeasible} of them infeasible") } else { String::new() };

@@ -8,6 +8,7 @@
 use serde::Serialize;
 
 use super::{Refused, Report, Request, Strategy, Tuned, plot, table, tune};
+use crate::display::table::markdown_table;
 use crate::display::units::counted;
 use crate::display::{Format, csv};
 use crate::metrics;
@@ -56,6 +57,10 @@ pub fn doubled(first: u64, last: u64) -> Vec<u64> {
 
 /// Finds the best strategies on each of `chips`; a number on which nothing fits has the reason. The
 /// error is that of the last number if all have one.
+///
+/// # Errors
+///
+/// That of the last number of chips, where no number has a strategy.
 pub fn curve(
     name: &str,
     source: &str,
@@ -168,7 +173,7 @@ fn text(curve: &Curve) -> String {
 }
 
 fn markdown(curve: &Curve) -> String {
-    table::markdown_lines(&heads(curve), &rows(curve), &TEXTS) + "\n" + &remarks(curve)
+    markdown_table(&heads(curve), &rows(curve), &TEXTS) + "\n" + &remarks(curve)
 }
 
 /// Where the efficiency falls off, and why numbers of chips have no strategy.

@@ -87,6 +87,11 @@ pub struct Served {
 }
 
 /// Finds the best deployments; `request` holds for both phases, its chips are all of them.
+///
+/// # Errors
+///
+/// [`Refused`]: the errors of either program; a sentence where one of them is no such phase, or
+/// where no two phases fit onto the chips within the limits.
 pub fn serve(
     serve: &Serve,
     request: &Request,
@@ -102,6 +107,7 @@ pub fn serve(
             other => other,
         })
     };
+    refuse_one_program(serve)?;
     let capacity_bytes = checked_capacity_bytes(serve, request, options)?;
     let raise = "raise --ttft, allow fewer --prompts";
     let prefill = of(&serve.prefill, &serve.prompts, serve.first_s, raise)?;
@@ -124,6 +130,24 @@ pub fn serve(
         deployments: deployment::best(all, request.best),
         bound_per_s,
     })
+}
+
+/// An error where both phases are the same program: one of them is then no such phase.
+fn refuse_one_program(serve: &Serve) -> Result<(), Refused> {
+    let [(prefill, text), (decode, of_decode)] = [&serve.prefill, &serve.decode];
+    if text != of_decode {
+        return Ok(());
+    }
+    let both = if prefill == decode {
+        format!("`{prefill}` is the program and the prefill")
+    } else {
+        format!("`{prefill}` and `{decode}` are the same program")
+    };
+    Err(Refused::Options(format!(
+        "{both}: the program computes the next token of each sequence, and --prefill names another \
+            one of the same model, which reads whole prompts; `import hf CONFIG --for decode` and \
+            `--for prefill` write both"
+    )))
 }
 
 /// Bytes of a device that runs both phases, infinite without a limit; an error where one of them

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Strategy, Tuned};
-use crate::display::table::{self, Column};
+use crate::display::table::{self, Column, markdown_table};
 use crate::display::units;
 use crate::display::units::counted;
 use crate::metrics;
@@ -26,7 +26,7 @@ pub(super) fn text(tuned: &Tuned) -> String {
 }
 
 pub(super) fn markdown(tuned: &Tuned) -> String {
-    markdown_lines(&heads(tuned), &rows(tuned), &TEXTS) + "\n" + &remarks(tuned)
+    markdown_table(&heads(tuned), &rows(tuned), &TEXTS) + "\n" + &remarks(tuned)
 }
 
 /// A line for the heads and each row; columns with these heads are text, the others numbers.
@@ -51,15 +51,6 @@ pub(super) fn lines(heads: &[&str], rows: &[Vec<String>], texts: &[&str]) -> Str
         out.push('\n');
     }
     out
-}
-
-/// The same in Markdown.
-pub(super) fn markdown_lines(heads: &[&str], rows: &[Vec<String>], texts: &[&str]) -> String {
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let cells = |of: &dyn Fn(&&str) -> String| heads.iter().map(of).collect::<Vec<_>>();
-    let rule = |head: &&str| if texts.contains(head) { "---" } else { "---:" }.to_owned();
-    let head = line(&cells(&|head| (*head).to_owned())) + &line(&cells(&rule));
-    head + &rows.iter().map(|row| line(row)).collect::<String>()
 }
 
 fn heads(tuned: &Tuned) -> Vec<&'static str> {

@@ -158,7 +158,33 @@ fn place<'d>(number: &str, dims: &'d [String]) -> Option<&'d String> {
     dims.get(usize::try_from(if place < 0 { place + count } else { place }).ok()?)
 }
 
-/// `repeat 40 {`, `repeat L=40:`, `assert memory <= 90%`.
+/// `assert memory <= 90%`, `assert MFU >= 0.5`, `assert comm == 0`.
+fn limit(text: &str, rest: &str) -> Option<Habit> {
+    let of_time = "write the time of a step: `assert scheduled <= 20ms`";
+    if rest.ends_with('%') {
+        let is_memory = first_word(rest).eq_ignore_ascii_case("memory");
+        let help = if is_memory { "write bytes: `assert memory <= 76GB`" } else { of_time };
+        return Some(Habit::new(text, rest, "a limit is no percentage", "this limit", help));
+    }
+    let at = rest.find(['<', '>', '='])?;
+    let after = rest[at..].trim_start_matches(['<', '>', '=']);
+    let operator = &rest[at..rest.len() - after.len()];
+    if matches!(operator, "<" | "<=") {
+        return None;
+    }
+    let quantity = rest[..at].trim();
+    let help = match quantity {
+        "memory" => "write `assert memory <= 76GB`".to_owned(),
+        "comm" | "compute" | "serial" | "overlap" | "scheduled" => {
+            format!("write `assert {quantity} <= 2ms`, or `assert no AllGather over X`")
+        }
+        _ => of_time.to_owned(),
+    };
+    let message = "a limit is the most that a quantity may be, `<=`";
+    Some(Habit::new(text, operator, message, "not a limit", help))
+}
+
+/// `repeat 40 {`, `repeat L=40:`.
 pub(super) fn block(text: &str, shapes: &Shapes) -> Option<Habit> {
     let word = first_word(text);
     let rest = text[word.len()..].trim();
@@ -178,10 +204,7 @@ pub(super) fn block(text: &str, shapes: &Shapes) -> Option<Habit> {
             let help = format!("write `repeat {name}={count} {{`");
             Some(Habit::new(text, rest, "the number of layers is missing", "how many?", help))
         }
-        "assert" if rest.ends_with('%') => {
-            let help = "write bytes: `assert memory <= 76GB`";
-            Some(Habit::new(text, rest, "a limit is no percentage", "this limit", help))
-        }
+        "assert" => limit(text, rest),
         _ => None,
     }
 }

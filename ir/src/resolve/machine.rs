@@ -43,7 +43,7 @@ impl Resolver<'_> {
                         "again",
                     );
                     let diag = diag.and(first.0.name.span, "first here");
-                    self.error(diag);
+                    self.error(diag.help("keep one of them, or give it another name"));
                 } else {
                     // A wrong axis is still an axis: its uses are no further errors.
                     declared.push((
@@ -282,7 +282,8 @@ impl Resolver<'_> {
                         decl.name.span,
                         "again",
                     );
-                    self.error(diag.and(self.dims[first].span, "first here"));
+                    let diag = diag.and(self.dims[first].span, "first here");
+                    self.error(diag.help("keep one of them, or give it another name"));
                     continue;
                 }
                 let Some(size) = self.size(&decl.size) else {

@@ -319,7 +319,7 @@ impl Resolver<'_> {
         }
         let Some(frame) = self.frame.take_if(|frame| frame.holds == Some(id)) else { return };
         let count = self.repeats[id].count;
-        let batch = frame.batch.or_else(|| self.batch_of(&[id], frame.span));
+        let batch = frame.batch.or_else(|| self.batch_of(&[id], &frame));
         self.repeats[id].pipeline = batch.and_then(|batch| self.pipeline_of(&frame, batch, count));
         self.frame = Some(frame);
     }
@@ -347,7 +347,7 @@ impl Resolver<'_> {
 
     /// The dimension that all carried values have and no param; an error if that is none or
     /// several.
-    fn batch_of(&mut self, blocks: &[RepeatId], span: Span) -> Option<DimId> {
+    fn batch_of(&mut self, blocks: &[RepeatId], frame: &Frame) -> Option<DimId> {
         let carried: Vec<ValueId> = self
             .ops
             .iter()
@@ -378,14 +378,16 @@ impl Resolver<'_> {
         };
         let help = match names.first() {
             Some(name) => format!(
-                "name the dimension that microbatches split: `microbatches=8 of \
-                {name}`"
+                "name the dimension that microbatches split: `microbatches={} of {name}`",
+                frame.microbatches
             ),
-            None => "carry what has rows of the batch only, and leave these to it; or say which \
-                they are: `microbatches=8 of B`"
-                .to_owned(),
+            None => format!(
+                "carry what has rows of the batch only, and leave these to it; or say which they \
+                    are: `microbatches={} of B`",
+                frame.microbatches
+            ),
         };
-        self.error(Diag::error(codes::BATCH, message, span, "parts of what?").help(help));
+        self.error(Diag::error(codes::BATCH, message, frame.span, "parts of what?").help(help));
         None
     }
 

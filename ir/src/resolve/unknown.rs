@@ -53,6 +53,9 @@ impl Resolver<'_> {
             return Diag::error(names::UNKNOWN_VALUE, message, name.span, "a dimension")
                 .help(format!("write a number: its size is {}", self.dims[dim].size));
         }
+        if let Some(help) = self.of_gradient(&name.node) {
+            return diag.help(help);
+        }
         self.searches += 1;
         let searched =
             (self.searches <= MOST_SEARCHES).then(|| self.value_names.keys().map(String::as_str));
@@ -62,6 +65,18 @@ impl Resolver<'_> {
                 .help(format!("did you mean `{near}`?")),
             None => diag.help(help),
         }
+    }
+
+    /// Where a name that is not defined would be that of a gradient: how it comes to be.
+    fn of_gradient(&self, name: &str) -> Option<String> {
+        let of = name.strip_prefix('d')?;
+        let value = &self.values[*self.value_names.get(of)?];
+        let dims: Vec<&str> = value.dims.iter().map(|&dim| &*self.dims[dim].name).collect();
+        Some(format!(
+            "the gradient of `{of}` is known after a line `backward from …`; one that is given is \
+                declared: `input {name}[{}]`",
+            dims.join(", ")
+        ))
     }
 
     /// Reports an output without brackets, with those that it may have.

@@ -303,6 +303,10 @@ fn origins(program: &Program) -> IndexVec<ValueId, Origin> {
             OpKind::Route(_) => Origin::Route,
             _ if all_weights => Origin::Weight,
             _ if keeps_elements && has(Origin::Cache) => Origin::Cache,
+            // The mask times the scores is an einsum that sums over nothing.
+            OpKind::Einsum { contracted } if contracted.is_empty() && has(Origin::Route) => {
+                Origin::Route
+            }
             _ if keeps_elements && has(Origin::Route) => Origin::Route,
             _ => Origin::Activation,
         };

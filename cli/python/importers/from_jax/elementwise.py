@@ -128,7 +128,8 @@ def _select(build: Builder, equation: Equation, inputs: list[Array], dtype: str)
     which, *cases = inputs
     shape = equation.outputs[0].shape
     if which.node.is_number:
-        return cases[int(which.node.number)]
+        # JAX takes the first or the last case where there is none of this number.
+        return cases[min(max(int(which.node.number), 0), len(cases) - 1)]
     if which.dtype != "bool":
         return _numbered(build, which, cases, shape, dtype)
     otherwise, then = cases

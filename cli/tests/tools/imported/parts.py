@@ -54,6 +54,12 @@ def numbered(index, x, y, z):
     return one + jax.lax.switch(index[0, 0], [jnp.sin, jnp.exp, jnp.square], x)
 
 
+def numbered_outside(x, y, z):
+    """Constant numbers before the first case and after the last."""
+    first = jax.lax.select_n(jnp.int32(-3), x, y, z)
+    return first - 2 * jax.lax.select_n(jnp.int32(5), x, y, z)
+
+
 def interleaved_rotary(x):
     """Pairs side by side, as GPT-J rotates them."""
     even, odd = x[..., ::2], x[..., 1::2]
@@ -365,6 +371,7 @@ CASES = {
     "padded_between": (draw(4, 6),),
     "scanned_in_a_tree": (draw(2, 8), draw(2, 8, seed=1)),
     "numbered": (ids(3, 4, 6), draw(4, 6), draw(4, 6, seed=1), draw(4, 6, seed=2)),
+    "numbered_outside": (draw(4, 6), draw(4, 6, seed=1), draw(4, 6, seed=2)),
     "interleaved_rotary": (draw(2, 5, 8),),
     "picked": (draw(4, 6), ids(6, 4)),
     "best": (draw(4, 6),),

@@ -2,6 +2,7 @@
 
 use super::architecture::Architecture;
 use super::{Setting, Step};
+use crate::hardware::nearest;
 use crate::{Hardware, setting};
 
 /// What a step runs on, and its sizes.
@@ -27,9 +28,8 @@ impl Machine {
     pub(super) fn of(architecture: &Architecture, given: &Setting) -> Result<Self, String> {
         let name = given.hardware.as_deref().unwrap_or("h100");
         let chip = given.known.iter().find(|chip| chip.name == name).cloned();
-        let chip = chip.or_else(|| Hardware::preset(name)).ok_or_else(|| {
-            format!("there is no hardware `{name}` (`shardwise hardware` lists those known)")
-        })?;
+        let chip =
+            chip.or_else(|| Hardware::preset(name)).ok_or_else(|| unknown(name, &given.known))?;
         let (mesh, devices) = match &given.mesh {
             Some(mesh) => (mesh.replace(',', ", "), devices_of(mesh)?),
             None => smallest_mesh(architecture, &chip, given.step)?,
@@ -79,4 +79,15 @@ fn smallest_mesh(
     let network =
         if chip.nvlink_domain().is_some_and(|domain| domain < devices) { " dcn" } else { "" };
     Ok((format!("X={}{network}, Y={NODE}", devices / NODE), devices))
+}
+
+/// A chip that nothing describes, with the one that is meant.
+fn unknown(name: &str, described: &[Hardware]) -> String {
+    let presets = Hardware::preset_names().filter_map(Hardware::preset);
+    let known: Vec<Hardware> = described.iter().cloned().chain(presets).collect();
+    let near = nearest(name, &known);
+    let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+    format!(
+        "--hardware: there is no hardware `{name}`; {near}`shardwise hardware` lists those known"
+    )
 }

@@ -67,6 +67,11 @@ struct RawOverride {
 impl Config {
     /// Reads the text of a configuration, which errors call `name`.
     ///
+    /// # Errors
+    ///
+    /// All mistakes, with their places: text that is no TOML, unknown keys, and codes that are no
+    /// lints.
+    ///
     /// ```
     /// use shardwise::lint::Config;
     /// let text = "deny = [\"communication\"]\n[options.SW321]\nshare = 0.1\n";

@@ -134,9 +134,18 @@ fn finding(context: &LintContext<'_>, step: &Step, op: OpId, unit: f64) -> Optio
     let label = format!("{:.0}% of a matrix unit {unit} wide are used", 100.0 * block / unit);
     let finding = Finding::new(&LINT, message, program.ops[op].span, label);
     let lost = padded - plain;
-    Some(
-        finding
-            .help(format!("split `{names}` over fewer devices, or another dimension"))
-            .costs(lost, 0.0),
-    )
+    Some(finding.help(help(program, step, (&side, &names))).costs(lost, 0.0))
+}
+
+/// What makes blocks larger: where no axis splits them, they are those of a microbatch.
+fn help(program: &Program, step: &Step, (side, names): (&Side, &str)) -> String {
+    let is_split = step.operands.iter().any(|of| {
+        let dims = program.values[of.value].dims.iter().zip(&of.sharding.dims);
+        dims.into_iter().any(|(dim, axes)| side.contains(dim) && !axes.is_empty())
+    });
+    if is_split {
+        format!("split `{names}` over fewer devices, or another dimension")
+    } else {
+        format!("cut `{names}` into fewer microbatches, or make it larger")
+    }
 }

@@ -4,7 +4,7 @@
 use shardwise_ir::ids::AxisId;
 use shardwise_passes::report::StepCost;
 
-use crate::display::{and_list, units};
+use crate::display::{and_list, units, with_article};
 use crate::lint::analysis::program::{is_param, slow_axes};
 use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
 
@@ -60,7 +60,8 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
             axis.kind().name(),
             axis.name
         );
-        let label = format!("the plan has an {} of it: {}", kind.name(), units::bytes(cost.bytes));
+        let (kind, bytes) = (with_article(kind.name()), units::bytes(cost.bytes));
+        let label = format!("the plan has {kind} of it: {bytes}");
         let names: Vec<String> =
             fast.iter().map(|&axis| format!("`{}`", mesh.axes[axis].name)).collect();
         let finding = Finding::new(&LINT, message, context.program.values[param].span, label);

@@ -196,7 +196,7 @@ impl Resolver<'_> {
         if self.fit(frame, (None, count), frame.span).is_none() {
             return;
         }
-        let Some(batch) = frame.batch.or_else(|| self.batch_of(&inside, frame.span)) else {
+        let Some(batch) = frame.batch.or_else(|| self.batch_of(&inside, frame)) else {
             return;
         };
         let Some(all) = self.pipeline_of(frame, batch, count) else { return };

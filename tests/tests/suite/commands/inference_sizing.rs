@@ -90,6 +90,21 @@ fn a_prefill_gives_the_cache_that_decoding_reads() {
     assert!(shown.contains("= attention "), "{shown}");
 }
 
+/// Tokens that go to experts and back do not look at each other.
+#[test]
+fn a_layer_of_experts_alone_is_no_prefill() {
+    let layer = "hardware h100\nmesh X=8\ndim T=16384, D=4096, E=64, C=1024, F=2048\n\
+        input x[T_X, D]\nparam wr[D, E], w1[E_X, D, F], w2[E_X, F, D]\n\
+        s = softmax_E(x *D wr)\nr = route_{T,E->C}(s, 4)\nh = silu((r *T x) *D w1)\n\
+        output y[T_X, D] = (r * s) *E,C (h *F w2)\n";
+    let planned = textbook(layer);
+    let refused = planned.inference(&Sizing::default()).map(|sizing| sizing.phase);
+    assert!(refused.expect_err("it has no attention").to_string().contains("give --phase"));
+    let sizing = Sizing { phase: RequestedPhase::Prefill, ..Sizing::default() };
+    let sized = planned.inference(&sizing).unwrap_or_else(|no| panic!("{no}"));
+    assert_eq!(sized.step.attention_s.to_bits(), 0.0_f64.to_bits());
+}
+
 /// Writing a row into a cache reads none of it; looking at the result reads all.
 #[test]
 fn a_cache_that_is_updated_is_read_once() {

@@ -246,11 +246,12 @@ fn tokens_of_a_deployment_have_the_price_of_all_chips() {
 }
 
 #[test]
-fn phases_that_train_or_are_swapped_are_refused() {
+fn phases_that_train_are_swapped_or_equal_are_refused() {
     let trained = PREFILL.replace("output y", "param w[D]\nz = y * w\nbackward from z\noutput y");
     for (prefill, decode, why) in [
         (CACHED, PREFILL, "`prefill` reads caches (`state`), and `decode` none: "),
         (trained.as_str(), CACHED, "`prefill` has gradients, and neither "),
+        (CACHED, CACHED, "`prefill` and `decode` are the same program: "),
     ] {
         let serve_of = Serve {
             prefill: ("prefill".to_owned(), prefill.to_owned()),

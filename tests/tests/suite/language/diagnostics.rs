@@ -82,3 +82,23 @@ fn more_than_the_memory_there_is_is_a_warning_where_the_author_wrote_the_plan() 
             .expect("a warning is no error");
     assert_eq!(planned.warnings.reports[0].diag.code, "SW503");
 }
+
+/// Three digits of a limit and of what it limits may be the same.
+#[test]
+fn a_limit_is_written_with_the_digits_that_the_plan_breaks_it_by() {
+    let program = "hardware tpu-v5p\nmesh X=4\ndim B=1004, D=1004, F=1000\ninput In[B_X, D]\n\
+        param W[D, F]\nOut = In *D W\noutput Out[B, F]\n";
+    let planned = shardwise::plan("limits", program, &Options::default()).expect("it has a plan");
+    let ns = (planned.report.serial_s * 1e9).floor();
+    let bytes = planned.report.memory.peak_bytes - 1.0;
+    for (limit, written) in [
+        (format!("serial <= {ns}ns"), shardwise::units::seconds(ns * 1e-9)),
+        (format!("memory <= {bytes}B"), shardwise::units::bytes(bytes)),
+    ] {
+        let text = format!("{program}assert {limit}\n");
+        let findings = shardwise::plan("limits", &text, &Options::default());
+        let findings = findings.expect_err("it is over the limit").to_string();
+        assert!(findings.contains("does not hold"), "{findings}");
+        assert!(findings.matches(&written).count() <= 1, "{findings}");
+    }
+}

@@ -375,3 +375,45 @@ fn edits_not_tried_on_very_large_programs_are_reported() {
             .contains("edits of large programs not tried")
     );
 }
+
+#[test]
+fn fewer_digits_are_asked_for_where_bytes_take_the_time() {
+    let lint = lint::all().iter().find(|lint| lint.code == "SW308").expect("it is in the table");
+    let program = "hardware tpu-v5p\nmesh P=2 dcn, X=4\ndim B=65536, D=8192, F=8192\n\
+        input x[B_PX, D], dy[B_PX, F]\nparam w[D, F_X], n[F]\ny = x *D w + n\n\
+        backward from y given dy, gradients=f32\noutput y[B_PX, F], dw[D, F_X], dn[F]\n";
+    let linted = run(lint, program);
+    let found = linted.findings.iter().filter(|finding| finding.diag.code == "SW308");
+    let found: Vec<_> = found.collect();
+    // The gradient of `n` is 33 kB, which cross as fast as half of them.
+    let [dw] = found[..] else { panic!("{}", drawn(&linted.reports())) };
+    assert!(dw.diag.message.starts_with("`dw` crosses `P` in f32: "), "{}", dw.diag.message);
+    // What is proposed cures it, and saves at least what is printed.
+    assert!(dw.diag.help.as_deref().is_some_and(|help| help.starts_with("write `gradients=bf16`")));
+    let cured = program.replace("gradients=f32", "gradients=bf16");
+    assert!(!codes_of(&run(lint, &cured)).contains(&"SW308"));
+    let [wide, half] = [program, cured.as_str()].map(|text| {
+        let planned = shardwise::plan("step", text, &Options::default()).expect("it has a plan");
+        let moved = planned.plan.steps.iter().zip(&planned.report.steps);
+        let of_dw = moved.filter(|(step, cost)| {
+            planned.plan.program.values[step.result.value].name == "dw" && !cost.axes.is_empty()
+        });
+        of_dw.map(|(_, cost)| cost.seconds).sum::<f64>()
+    });
+    let saved = dw.price.expect("it has a price").seconds;
+    assert!(saved <= (wide - half) * (1.0 + 1e-9) && saved > 0.0, "{saved} {wide} {half}");
+}
+
+#[test]
+fn blocks_of_a_microbatch_are_small_for_their_number() {
+    let lint = lint::all().iter().find(|lint| lint.code == "SW322").expect("it is in the table");
+    let program = "hardware tpu-v5p\nmesh X=4, Z=4\ndim B=256, D=4096, F=16384\n\
+        input x[B_X, D], dy[B_X, D]\npipeline Z, microbatches=16 {\n  repeat L=16 {\n    \
+        carry x\n    param w1[D, F], w2[F, D]\n    x = x + gelu(x *D w1) *F w2\n  }\n}\n\
+        output y[B_X, D] = x\nbackward from y given dy\n";
+    let linted = run(lint, program);
+    let helps = linted.findings.iter().filter(|finding| finding.diag.code == "SW322");
+    let helps: Vec<_> = helps.map(|finding| finding.diag.help.as_deref().unwrap_or("")).collect();
+    assert!(!helps.is_empty(), "{}", drawn(&linted.reports()));
+    assert!(helps.iter().all(|help| help.contains("into fewer microbatches")), "{helps:?}");
+}
