@@ -35,7 +35,9 @@
 //! Not regrouped are: values with brackets, outputs, what a `checkpoint` or an `assert` names, and
 //! terms of several dtypes, where rounding would be another. A value that the author named is not
 //! replaced by a product of weights: a sketch leaves out the functions between layers (`Tmp = In *D
-//! Win`, `Out = Tmp *F Wout`), and `Win *F Wout` would make two layers one.
+//! Win`, `Out = Tmp *F Wout`), and `Win *F Wout` would make two layers one. Nor are weights
+//! combined whose gradients have a dtype of their own, `gradients=f32`: the gradient of `n * w` is
+//! summed over devices in the dtype of `n * w`, and that of `w` follows from the sum.
 
 mod estimate;
 mod laws;

@@ -27,6 +27,9 @@ pub struct Site {
     weights: Vec<bool>,
     /// Whether the author named a value inside.
     is_named: bool,
+    /// Whether gradients of parameters have another dtype than its values, which those of several
+    /// parameters together have not.
+    has_own_gradients: bool,
 }
 
 impl Site {
@@ -49,14 +52,19 @@ impl Site {
     }
 
     /// Whether a term may be computed instead: one without products of weights, where the author
-    /// named what is between them.
+    /// named what is between them, and one without sums of weights either, where the gradient of
+    /// each has a dtype of its own.
     pub(super) fn allows(&self, term: &Term) -> bool {
         let is_of_weights = |part: &&Term| {
-            matches!(part, Term::Product { .. })
-                && part.operands().iter().all(|&number| self.weights[number])
+            let is_combined = match part {
+                Term::Operand(_) => false,
+                Term::Product { .. } => true,
+                Term::Sum { .. } => self.has_own_gradients,
+            };
+            is_combined && part.operands().iter().all(|&number| self.weights[number])
         };
         let inner = |term: &Term| term.all().into_iter().filter(is_of_weights).count();
-        !self.is_named || inner(term) <= inner(&self.term)
+        !(self.is_named || self.has_own_gradients) || inner(term) <= inner(&self.term)
     }
 }
 
@@ -147,6 +155,8 @@ impl<'p> Finder<'p> {
         let inner = ops.iter().filter(|&&op| op != root);
         let mut inner = inner.map(|&op| &self.program.values[self.program.ops[op].result]);
         let is_named = inner.any(|value| !value.is_part());
+        let gradients = self.program.backward.as_ref().and_then(|of| of.gradients);
+        let result = &self.program.values[self.program.ops[root].result];
         Site {
             dims: operands.iter().map(|of| sorted(&value(of).dims)).collect(),
             weights: operands.iter().map(|of| self.weights[of.value]).collect(),
@@ -154,6 +164,7 @@ impl<'p> Finder<'p> {
             operands,
             term,
             is_named,
+            has_own_gradients: gradients.is_some_and(|dtype| dtype != result.dtype),
         }
     }
 

@@ -194,3 +194,20 @@ fn orders_and_parts_are_found_in_long_programs() {
     let plan = planned(&heads, &Options::default()).to_string();
     assert!(plan.contains("mesh X=16 as 8x2"), "{plan}");
 }
+
+/// The gradient of `n * w` would be summed over devices in bf16, and that of `w` follow from it.
+#[test]
+fn weights_whose_gradients_have_a_dtype_of_their_own_are_not_combined() {
+    let planned = |gradients: &str| {
+        let source = format!(
+            "hardware tpu-v5p\nmesh X=4\ndim B=4096, D=1024, F=4096\n\
+            input x[B_X, D], dy[B_X, F]\nparam n[D], w[D, F]\n\
+            y = (x * n) *D w\nbackward from y given dy{gradients}\n"
+        );
+        planned(&source, &Options::default()).to_string()
+    };
+    let (own, of_parameter) = (planned(", gradients=f32"), planned(""));
+    assert!(own.contains("\ndw[D, F] = AllReduce_X(dw[D, F] {U_X})"), "{own}");
+    assert!(of_parameter.contains("# regrouped, equal but for rounding: y = x *D (n * w)"));
+    assert_eq!(planned(", gradients=bf16"), of_parameter);
+}
