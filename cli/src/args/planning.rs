@@ -124,15 +124,27 @@ pub(crate) struct SearchArgs {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// A parser of whole numbers from 1 to `most`.
+/// A parser of a whole number from 1 to `most`.
 pub(super) fn count(
     most: u64,
 ) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
     move |text| {
         let number = text.parse().ok().filter(|number| (1..=most).contains(number));
-        let several = ", several with a `|` between them: 1|2|4";
-        let several = if text.contains(',') { several } else { "" };
-        number.ok_or_else(|| format!("give a whole number from 1 to {most}{several}"))
+        number.ok_or_else(|| format!("give a whole number from 1 to {most}"))
+    }
+}
+
+/// The same for each of several, which have a `|` between them.
+pub(super) fn count_of_several(
+    most: u64,
+) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    let one = count(most);
+    move |text| {
+        one(text).map_err(|error| {
+            let has_commas = text.contains(',');
+            let several = if has_commas { ", several with a `|` between them: 1|2|4" } else { "" };
+            error + several
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use shardwise::setting;
 use shardwise::tune::{Dtypes, FORMATS, Recompute, Tuned, doubled};
 
 use super::one_of::format_of;
-use super::planning::{HardwareFileArgs, RateArgs, SearchArgs, count};
+use super::planning::{HardwareFileArgs, RateArgs, SearchArgs, count, count_of_several};
 
 /// Chips at most.
 const MOST_CHIPS: u64 = 1 << 20;
@@ -59,7 +59,7 @@ pub(crate) struct TuneArgs {
         long,
         value_name = "NUMBERS",
         value_delimiter = '|',
-        value_parser = count(1 << 16),
+        value_parser = count_of_several(1 << 16),
         default_value = "1|2|4|8|16|32",
         help_heading = SPACE
     )]
@@ -69,7 +69,7 @@ pub(crate) struct TuneArgs {
         long,
         value_name = "NUMBERS",
         value_delimiter = '|',
-        value_parser = count(1 << 16),
+        value_parser = count_of_several(1 << 16),
         default_value = "1|2|4|8|16",
         help_heading = SPACE
     )]
@@ -89,7 +89,7 @@ pub(crate) struct TuneArgs {
         long,
         value_name = "NUMBERS",
         value_delimiter = '|',
-        value_parser = count(1 << 10),
+        value_parser = count_of_several(1 << 10),
         default_value = "1|2",
         help_heading = SPACE
     )]
@@ -200,7 +200,7 @@ pub(crate) struct ServingArgs {
     pub(crate) tpot: Option<Duration>,
     /// Prompts of a prefill; the sequences of a decode step are those of --batch.
     #[arg(long, value_name = "NUMBERS", requires = "prefill", value_delimiter = '|',
-          value_parser = count(1 << 20), default_value = "1|2|4")]
+          value_parser = count_of_several(1 << 20), default_value = "1|2|4")]
     pub(crate) prompts: Vec<u64>,
 }
 

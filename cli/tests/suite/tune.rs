@@ -164,6 +164,7 @@ fn numbers_that_are_none_are_asked_for_in_words() {
     for (option, given, wanted) in [
         ("--best", "x", "give a whole number from 1 to 65536"),
         ("--best", "0", "give a whole number from 1 to 65536"),
+        ("--best", "1,2", "give a whole number from 1 to 65536\n"),
         ("--stages", "-1", "give a whole number from 1 to 65536"),
         ("--microbatches", "1,2", "from 1 to 65536, several with a `|` between them: 1|2|4"),
     ] {

@@ -29,16 +29,12 @@ fn python() -> Command {
 /// Of so many programs of a folder, one is run.
 const OF_PROGRAMS: usize = 2;
 
-/// Runs the plans of programs in a folder; how many there are.
-fn run(folder: &str, strategy: Strategy) -> usize {
-    run_script("run_jax.py", folder, strategy)
-}
-
-/// The same with a script of `cli/python`.
-fn run_script(name: &str, folder: &str, strategy: Strategy) -> usize {
-    let scratch = empty_folder(&format!("jax-{name}-{folder}-{strategy:?}"));
-    let write = |case: &Case| case.write_module(jax(), &scratch);
-    let cases = cases(folder, strategy);
+/// Runs plans of programs in a folder, as modules in a style, with a script of `cli/python`; how
+/// many there are.
+fn run_script(name: &str, folder: &str, style: &Format<Planned>) -> usize {
+    let scratch = empty_folder(&format!("jax-{name}-{folder}-{}", style.name));
+    let write = |case: &Case| case.write_module(style, &scratch);
+    let cases = cases(folder, Strategy::Search);
     let paths: Vec<PathBuf> = cases.iter().step_by(OF_PROGRAMS).filter_map(write).collect();
     let mut script = python();
     script.arg(root().join("cli/python").join(name));
@@ -46,31 +42,23 @@ fn run_script(name: &str, folder: &str, strategy: Strategy) -> usize {
     paths.len()
 }
 
+/// Compares what modules of the programs in some folders compute with what these mean.
+fn run(folders: &[&str], style: &Format<Planned>) -> usize {
+    folders.iter().map(|folder| run_script("run_jax.py", folder, style)).sum()
+}
+
 #[test]
 fn collectives_of_compiled_modules_are_those_of_their_plans() {
     let script = "check_collectives.py";
-    let count = |folder: &&str| run_script(script, folder, Strategy::Search);
+    let count = |folder: &&str| run_script(script, folder, jax());
     assert!(["layers", "scans", "pipelines"].iter().map(count).sum::<usize>() > 12);
-}
-
-/// Runs programs in a folder in a style that leaves collectives to XLA's partitioner; how many
-/// there are.
-fn run_style(folder: &str, style: &Format<Planned>) -> usize {
-    let scratch = empty_folder(&format!("jax-{folder}-{}", style.name));
-    let write = |case: &Case| case.write_module(style, &scratch);
-    let cases = cases(folder, Strategy::Search);
-    let paths: Vec<PathBuf> = cases.iter().step_by(OF_PROGRAMS).filter_map(write).collect();
-    let mut script = python();
-    script.arg(root().join("cli/python/run_jax.py"));
-    assert_equal(&mut script, &paths, JAX);
-    paths.len()
 }
 
 #[test]
 fn shardings_as_types_and_as_constraints_compute_what_programs_mean() {
     for style in JAX_STYLES.iter().filter(|style| style.name != "shard_map") {
         let folders = ["layers", "scans", "microbatches", "operations", "attention"];
-        let ran: usize = folders.iter().map(|folder| run_style(folder, style)).sum();
+        let ran = run(&folders, style);
         assert!(ran > 15, "{}: {ran}", style.name);
     }
 }
@@ -111,22 +99,19 @@ fn what_has_no_style_is_written_without_one() {
 
 #[test]
 fn exported_programs_of_the_book_compute_what_they_mean() {
-    assert!(run("book", Strategy::Search) > 35);
+    assert!(run(&["book"], jax()) > 35);
 }
 
 #[test]
 fn exported_loops_gradients_and_updates_compute_what_they_mean() {
     let folders =
         ["layers", "scans", "microbatches", "optimizer", "operations", "sparse", "attention"];
-    assert!(folders.map(|folder| run(folder, Strategy::Search)).iter().sum::<usize>() > 15);
+    assert!(run(&folders, jax()) > 15);
 }
 
 #[test]
 fn exported_pipelines_and_loops_in_loops_compute_what_they_mean() {
-    assert!(
-        ["pipelines", "nested"].map(|folder| run(folder, Strategy::Search)).iter().sum::<usize>()
-            > 11
-    );
+    assert!(run(&["pipelines", "nested"], jax()) > 11);
 }
 
 #[test]

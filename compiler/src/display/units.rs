@@ -97,14 +97,14 @@ fn significant(number: f64) -> String {
 
 /// So many significant digits, without trailing zeros after the point.
 fn significant_to(number: f64, digits: usize) -> String {
-    let digits = digits
-        - if number >= 99.95 {
-            3
-        } else if number >= 9.995 {
-            2
-        } else {
-            1
-        };
+    let before_point = if number >= 99.95 {
+        3
+    } else if number >= 9.995 {
+        2
+    } else {
+        1
+    };
+    let digits = digits - before_point;
     let text = format!("{number:.digits$}");
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -237,6 +237,7 @@ impl<'a, 't> Limit<'a, 't> {
         best
     }
 
+    /// What a quick search within the same limit finds.
     fn with_little_effort(&self) -> FeasiblePlan {
         let limits = (self.capacity, self.unlimited_s);
         Limit::new(self.tables, self.textbook, &self.request.quick(), limits).feasible()
