@@ -34,7 +34,7 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Those of [`write`].
+/// Those of [`write()`].
 pub fn write_if_changed(path: &Path, text: &str) -> io::Result<bool> {
     if path.is_file() && fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
         return Ok(false);
