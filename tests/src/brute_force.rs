@@ -40,13 +40,14 @@ pub fn optimum(program: &Analyzed, goal: Goal) -> f64 {
     let brute = Brute { program, goal };
     let spaces: Vec<Space> = program.values.indices().map(|value| brute.space(value)).collect();
     let layouts: Vec<Vec<Layout>> = program.ops.iter().map(|op| brute.layouts(op)).collect();
+    let pinned = brute.pinned();
     let mut picked = vec![0; layouts.len()];
     let mut best = f64::INFINITY;
     if layouts.iter().any(Vec::is_empty) {
         return best;
     }
     loop {
-        best = best.min(brute.price(&spaces, &layouts, &picked));
+        best = best.min(brute.price(&spaces, &pinned, &layouts, &picked));
         let Some(digit) = (0..picked.len()).find(|&d| picked[d] + 1 < layouts[d].len()) else {
             return best;
         };
@@ -69,6 +70,13 @@ struct Layout {
 struct Space {
     number: BTreeMap<State, usize>,
     distance: Vec<Vec<f64>>,
+}
+
+/// The states that the program's brackets accept, by their numbers.
+struct Pinned {
+    /// Of every value that is declared, or that has brackets where it is made.
+    values: Vec<Option<Vec<usize>>>,
+    outputs: Vec<Vec<usize>>,
 }
 
 struct Brute<'a> {
@@ -109,7 +117,31 @@ impl Brute<'_> {
         block.map_or(1.0, |block| self.program.layer_count(Some(block)) as f64)
     }
 
-    fn price(&self, spaces: &[Space], layouts: &[Vec<Layout>], picked: &[usize]) -> f64 {
+    fn pinned(&self) -> Pinned {
+        let values =
+            self.program.values.iter_enumerated().map(|(id, value)| {
+                value.declared_sharding.as_ref().map(|pin| self.accepted(id, pin))
+            });
+        let outputs = self.program.outputs.iter();
+        Pinned {
+            values: values.collect(),
+            outputs: outputs.map(|output| self.accepted(output.value, &output.pin)).collect(),
+        }
+    }
+
+    fn accepted(&self, value: ValueId, pin: &Pin) -> Vec<usize> {
+        let states = self.states(&self.program.values[value].dims).into_iter().enumerate();
+        let accepted = states.filter(|(_, state)| pin.accepts(&sharding(state)));
+        accepted.map(|(number, _)| number).collect()
+    }
+
+    fn price(
+        &self,
+        spaces: &[Space],
+        pinned: &Pinned,
+        layouts: &[Vec<Layout>],
+        picked: &[usize],
+    ) -> f64 {
         let chosen: Vec<&Layout> =
             layouts.iter().zip(picked).map(|(layouts, &i)| &layouts[i]).collect();
         let own: f64 = self
@@ -130,13 +162,14 @@ impl Brute<'_> {
                     }
                 }
             }
-            uses.extend(self.program.outputs.iter().filter(|output| output.value == id).map(
-                |output| {
+            let outputs = self.program.outputs.iter().zip(&pinned.outputs);
+            uses.extend(outputs.filter(|(output, _)| output.value == id).map(
+                |(output, accepted)| {
                     let entered = output
                         .yields_to
                         .and_then(|enters| self.program.dataflow().definition(enters));
                     entered.map_or_else(
-                        || accepted(space, &output.pin),
+                        || accepted.clone(),
                         |entry| vec![space.number[&chosen[entry.index()].gives]],
                     )
                 },
@@ -145,11 +178,7 @@ impl Brute<'_> {
             // reshard.
             let producer = self.program.dataflow().definition(id);
             let enters = producer.is_some_and(|op| self.program.ops[op].is(&MapForm::LoopCarried));
-            let declared = value
-                .declared_sharding
-                .as_ref()
-                .filter(|_| !enters)
-                .map(|pin| accepted(space, pin));
+            let declared = pinned.values[id.index()].as_ref().filter(|_| !enters);
             total += self.times(value.repeat)
                 * match (producer, declared) {
                     (None, Some(declared)) => declared
@@ -159,8 +188,8 @@ impl Brute<'_> {
                     (None, None) => f64::INFINITY,
                     (Some(op), declared) => {
                         let given = space.number[&chosen[op.index()].gives];
-                        let starts = declared.unwrap_or_else(|| vec![given]);
-                        starts
+                        declared
+                            .map_or(&[given][..], Vec::as_slice)
                             .iter()
                             .map(|&start| space.distance[given][start] + tree(space, start, &uses))
                             .fold(f64::INFINITY, f64::min)
@@ -209,13 +238,4 @@ fn sharding(state: &State) -> Sharding {
         dims: state.0.iter().map(|axes| axes.iter().map(axis).collect()).collect(),
         unreduced: Unreduced::new(Reduction::Sum, state.1.iter().map(axis)),
     }
-}
-
-fn accepted(space: &Space, pin: &Pin) -> Vec<usize> {
-    space
-        .number
-        .iter()
-        .filter(|(state, _)| pin.accepts(&sharding(state)))
-        .map(|(_, &number)| number)
-        .collect()
 }

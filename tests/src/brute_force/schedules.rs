@@ -7,7 +7,7 @@
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::ValueId;
 
-use super::{Brute, Goal, Layout, Space, accepted};
+use super::{Brute, Goal, Layout, Pinned, Space};
 
 /// A job on one of two machines, which starts when others are done.
 struct Job {
@@ -32,6 +32,7 @@ pub fn shortest_schedule(program: &Analyzed) -> Option<f64> {
     }
     let spaces: Vec<Space> = program.values.indices().map(|value| brute.space(value)).collect();
     let layouts: Vec<Vec<Layout>> = program.ops.iter().map(|op| brute.layouts(op)).collect();
+    let pinned = brute.pinned();
     let mut best = f64::INFINITY;
     let mut picked = vec![0; layouts.len()];
     if layouts.iter().any(Vec::is_empty) {
@@ -39,7 +40,7 @@ pub fn shortest_schedule(program: &Analyzed) -> Option<f64> {
     }
     loop {
         let chosen: Vec<&Layout> = layouts.iter().zip(&picked).map(|(all, &i)| &all[i]).collect();
-        let jobs = brute.jobs(&spaces, &chosen);
+        let jobs = brute.jobs(&spaces, &pinned, &chosen);
         if jobs.iter().all(|job| job.seconds.is_finite()) {
             let mut order = Order { jobs: &jobs, ends: vec![None; jobs.len()], best };
             order.continue_from([0.0, 0.0]);
@@ -55,22 +56,21 @@ pub fn shortest_schedule(program: &Analyzed) -> Option<f64> {
 
 impl Brute<'_> {
     /// A job for each operation, then one for each use of a value that is resharded for it.
-    fn jobs(&self, spaces: &[Space], chosen: &[&Layout]) -> Vec<Job> {
+    fn jobs(&self, spaces: &[Space], pinned: &Pinned, chosen: &[&Layout]) -> Vec<Job> {
         let compute =
             |layout: &&Layout| Job { on_links: false, seconds: layout.seconds, after: Vec::new() };
         let mut jobs: Vec<Job> = chosen.iter().map(compute).collect();
         for (number, op) in self.program.ops.iter().enumerate() {
             for (operand, need) in op.operands.iter().zip(&chosen[number].needs) {
                 let needed = [spaces[operand.value.index()].number[need]];
-                let reshard = self.reshard(spaces, chosen, operand.value, &needed);
+                let reshard = self.reshard(spaces, pinned, chosen, (operand.value, &needed));
                 let last = jobs.len();
                 jobs[number].after.push(last);
                 jobs.push(reshard);
             }
         }
-        for output in &self.program.outputs {
-            let wanted = accepted(&spaces[output.value.index()], &output.pin);
-            jobs.push(self.reshard(spaces, chosen, output.value, &wanted));
+        for (output, accepted) in self.program.outputs.iter().zip(&pinned.outputs) {
+            jobs.push(self.reshard(spaces, pinned, chosen, (output.value, accepted)));
         }
         jobs
     }
@@ -80,14 +80,13 @@ impl Brute<'_> {
     fn reshard(
         &self,
         spaces: &[Space],
+        pinned: &Pinned,
         chosen: &[&Layout],
-        value: ValueId,
-        wanted: &[usize],
+        (value, wanted): (ValueId, &[usize]),
     ) -> Job {
         let space = &spaces[value.index()];
         let producer = self.program.dataflow().definition(value);
-        let declared =
-            self.program.values[value].declared_sharding.as_ref().map(|pin| accepted(space, pin));
+        let declared = pinned.values[value.index()].clone();
         let given = producer.map(|op| space.number[&chosen[op.index()].gives]);
         let starts = declared.unwrap_or_else(|| given.into_iter().collect());
         let to_start = |start: usize| given.map_or(0.0, |given| space.distance[given][start]);

@@ -9,9 +9,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use shardwise_ir::Role;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::ValueId;
-use shardwise_ir::sharding::Pin;
 
-use super::{Brute, Goal, Layout, State, sharding};
+use super::{Brute, Goal, Layout, Pinned, State};
 
 /// Sets of live blocks at most: no answer for larger programs.
 const MOST_SETS: usize = 20_000;
@@ -65,6 +64,7 @@ struct Memory<'b, 'a> {
     states: Vec<Vec<State>>,
     steps: Vec<Vec<Vec<f64>>>,
     layouts: Vec<Vec<Layout>>,
+    pinned: Pinned,
 }
 
 /// The least cost in seconds of any plan of `program` that takes at most `capacity` bytes; infinity
@@ -81,7 +81,7 @@ pub fn optimum_within(program: &Analyzed, capacity: f64) -> Option<f64> {
     });
     let steps = steps.collect();
     let layouts = program.ops.iter().map(|op| brute.layouts(op)).collect();
-    Memory { brute, capacity, states, steps, layouts }.least()
+    Memory { brute, capacity, states, steps, layouts, pinned: brute.pinned() }.least()
 }
 
 impl Memory<'_, '_> {
@@ -115,16 +115,9 @@ impl Memory<'_, '_> {
         self.brute.program
     }
 
-    fn accepted(&self, value: usize, pin: &Pin) -> Vec<usize> {
-        let states = self.states[value].iter().enumerate();
-        let states = states.filter(|(_, state)| pin.accepts(&sharding(state)));
-        states.map(|(number, _)| number).collect()
-    }
-
     /// The shardings that a value must have where it is declared.
-    fn declared(&self, value: usize) -> Option<Vec<usize>> {
-        let pin = self.program().values[ValueId::new(value)].declared_sharding.as_ref();
-        pin.map(|pin| self.accepted(value, pin))
+    fn declared(&self, value: usize) -> Option<&[usize]> {
+        self.pinned.values[value].as_deref()
     }
 
     /// All combinations of the shardings of what is declared.
@@ -174,8 +167,7 @@ impl Memory<'_, '_> {
     fn is_end(&self, (next, _, blocks): &Live) -> bool {
         *next == self.program().ops.len()
             && blocks.iter().all(|block| block.form != Form::Early)
-            && self.program().outputs.iter().all(|output| {
-                let accepted = self.accepted(output.value.index(), &output.pin);
+            && self.program().outputs.iter().zip(&self.pinned.outputs).all(|(output, accepted)| {
                 blocks.iter().any(|block| {
                     block.value == output.value.index()
                         && matches!(block.form, Form::Memory | Form::Resident)

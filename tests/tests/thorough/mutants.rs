@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use shardwise::verify::{Setup, execute};
 use shardwise::{Options, Strategy};
 use shardwise_tests::mutants::{Mutant, mutants};
-use shardwise_tests::random::draws;
+use shardwise_tests::random::{draws, programs};
 use shardwise_tests::snapshot::snapshot;
 use shardwise_tests::{files, random_program, read};
 
@@ -113,8 +113,9 @@ fn mutants_of_the_plans_of_the_book_are_noticed() {
 
 #[test]
 fn mutants_of_random_plans_are_noticed() {
-    let programs: Vec<(usize, Vec<u32>)> = draws().take(60).enumerate().collect();
-    let scored = programs.par_iter().map(|(i, numbers)| {
+    let tried = programs(20);
+    let drawn: Vec<(usize, Vec<u32>)> = draws().take(tried).enumerate().collect();
+    let scored = drawn.par_iter().map(|(i, numbers)| {
         let source = random_program::program(numbers, 1 + i % 3, 1 + i % 5);
         let options = Options { memory: Some(f64::INFINITY), ..Options::default() };
         let mut score = Score::default();
@@ -122,5 +123,9 @@ fn mutants_of_random_plans_are_noticed() {
         score
     });
     let score = scored.reduce(Score::default, Score::and);
-    snapshot("mutants", "random", &score.assert_all_noticed());
+    let noticed = score.assert_all_noticed();
+    // What is kept is the score of as many programs as are usual.
+    if programs(1) == 1 {
+        snapshot("mutants", "random", &noticed);
+    }
 }
