@@ -45,8 +45,9 @@ pub fn bytes_change(bytes: f64) -> String {
 }
 
 fn signed(number: f64, unit: impl Fn(f64) -> String) -> String {
-    let sign = if number < 0.0 { '-' } else { '+' };
-    format!("{sign}{}", unit(number.abs()))
+    let size = unit(number.abs());
+    let sign = if number < 0.0 && !size.starts_with("0 ") { '-' } else { '+' };
+    format!("{sign}{size}")
 }
 
 /// `412 TFLOP`.
@@ -126,6 +127,7 @@ mod tests {
         assert_eq!(bytes(134_217_728.0), "134 MB");
         assert_eq!(seconds_change(-3.1e-4), "-310 us");
         assert_eq!(bytes_change(0.0), "+0 B");
+        assert_eq!(seconds_change(-1e-18), "+0 ns");
         assert_eq!(bytes(1e30), "1000000000000000000 TB");
     }
 

@@ -39,6 +39,8 @@ const NEIGHBOURS: usize = 6;
 const READERS: usize = 2;
 /// Alternatives that are reported.
 const MOST_REPORTED: usize = 6;
+/// The share of a time by which two sums of the same steps may differ.
+const ROUNDING: f64 = 1e-9;
 
 /// A program that differs from the explained one by an edit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -188,6 +190,8 @@ impl Trials<'_> {
         other: &Planned,
     ) -> Alternative {
         let planned = self.planned;
+        let now_s = planned.objective_s(&planned.report);
+        let change_s = other.objective_s(&other.report) - now_s;
         let what = match site.place {
             Place::Declaration(_) => "declare",
             Place::LeftSide => "keep",
@@ -198,7 +202,7 @@ impl Trials<'_> {
             line: Lines::new(self.source).place(site.brackets.start).line,
             what: what.to_owned(),
             edit: site.with(self.source, brackets),
-            change_s: other.objective_s(&other.report) - planned.objective_s(&planned.report),
+            change_s: if change_s.abs() > ROUNDING * now_s { change_s } else { 0.0 },
             peak_change_bytes: other.report.memory.peak_bytes - planned.report.memory.peak_bytes,
             removes_it: !moves_on(other, planned, step),
         }

@@ -148,6 +148,21 @@ fn an_edit_is_listed_once_and_is_what_is_priced() {
     }
 }
 
+/// Data parallelism with sharded state.
+const REPLICATED: &str = "hardware h100\nmesh X=8\ndim B=65536, D=4096, F=16384\n\
+    input In[B_X, D], dOut[B_X, D]\nparam Win[D, F], Wout[F, D]\nTmp = gelu(In *D Win)\n\
+    Out = Tmp *F Wout\nbackward from Out given dOut\noptimizer adam over X\n";
+
+/// Sums of the same steps in another order differ by rounding.
+#[test]
+fn an_edit_that_only_rounds_otherwise_does_not_help() {
+    let reported = causes("state", REPLICATED, &Options::default(), &Target::Everything);
+    let summary = reported.summary.expect("the whole plan has one");
+    for edit in &summary.helpful {
+        assert!(edit.change_s < -1e-9 * summary.serial_s, "{edit:?}");
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_not_offered() {
     let source = "hardware tpu-v5p\nmesh X=4\ndim B=1024, D=65536, F=65536\n\
