@@ -12,6 +12,7 @@ use super::alternatives::{self, Alternative};
 use super::{Collective, Progress};
 use crate::display::units;
 use crate::planned::parallelism::AxisRoles;
+use crate::planned::summary::sum_of_steps;
 use crate::use_def::moves_data;
 use crate::{Options, Planned};
 
@@ -33,6 +34,8 @@ pub struct Summary {
     pub compute_s: f64,
     /// The sum of all collectives, seconds.
     pub comm_s: f64,
+    /// The bubble of pipelines in `serial_s`, seconds.
+    pub bubble_s: f64,
     /// The peak memory of a device, bytes.
     pub peak_bytes: f64,
     /// The memory of a device, bytes, where it is limited.
@@ -85,6 +88,7 @@ pub(super) fn summary(
         serial_s: report.serial_s,
         compute_s: report.compute_s,
         comm_s: report.comm_s,
+        bubble_s: report.bubble_s,
         peak_bytes: report.memory.peak_bytes,
         capacity_bytes: planned.capacity_bytes,
         parallelism: planned.parallelism(),
@@ -109,10 +113,8 @@ impl std::fmt::Display for Summary {
             .map_or(String::new(), |capacity| format!(" of {}", units::bytes(capacity)));
         writeln!(
             f,
-            "serial {} = compute {} + comm {}; peak memory {}{of}",
-            units::seconds(self.serial_s),
-            units::seconds(self.compute_s),
-            units::seconds(self.comm_s),
+            "{}; peak memory {}{of}",
+            sum_of_steps(self.serial_s, [self.compute_s, self.comm_s, self.bubble_s]),
             units::bytes(self.peak_bytes)
         )?;
         for axis in self.parallelism.iter().take(AXES) {

@@ -22,22 +22,20 @@ const MOST_STAGE_LINES: u64 = 64;
 /// The most opaque functions that are named.
 const MOST_NAMES: usize = 3;
 
+/// `serial 2.13 ms = compute 1.2 ms + comm 933 us`, and the bubble of pipelines where there is one.
+pub(crate) fn sum_of_steps(serial_s: f64, [compute_s, comm_s, bubble_s]: [f64; 3]) -> String {
+    let [serial, compute, comm, bubble] =
+        [serial_s, compute_s, comm_s, bubble_s].map(units::seconds);
+    let bubble = if bubble_s > 0.0 { format!(" + bubble {bubble}") } else { String::new() };
+    format!("serial {serial} = compute {compute} + comm {comm}{bubble}")
+}
+
 impl Planned {
     /// The summary of a plan, in lines of at most 78 columns, with one of `metrics`.
     pub(crate) fn summary(&self, metrics: Option<String>) -> Vec<String> {
         let report = &self.report;
         let mut lines = vec![
-            format!(
-                "serial {} = compute {} + comm {}{}",
-                units::seconds(report.serial_s),
-                units::seconds(report.compute_s),
-                units::seconds(report.comm_s),
-                if report.bubble_s > 0.0 {
-                    format!(" + bubble {}", units::seconds(report.bubble_s))
-                } else {
-                    String::new()
-                }
-            ),
+            sum_of_steps(report.serial_s, [report.compute_s, report.comm_s, report.bubble_s]),
             format!(
                 "scheduled {}, overlap at best {}; {}",
                 units::seconds(report.schedule.makespan_s),

@@ -164,6 +164,20 @@ fn an_edit_that_only_rounds_otherwise_does_not_help() {
 }
 
 #[test]
+fn a_summary_has_the_bubble_of_pipelines() {
+    let source = "hardware h100\nmesh Z=4 ib, Y=8\ndim B=2048, D=8192, F=32768\n\
+        input x[B, D], dy[B, D]\npipeline Z, microbatches=8 {\nrepeat L=8 {\ncarry x\n\
+        param W1[D, F_Y], W2[F_Y, D]\nx = x + gelu(x *D W1) *F W2\n}\n}\n\
+        backward from x given dy\noutput dx[B, D]\n";
+    let summary = causes("stages", source, &Options::default(), &Target::Everything).summary;
+    let summary = summary.expect("the whole plan has one");
+    let steps_s = summary.compute_s + summary.comm_s + summary.bubble_s;
+    assert!((summary.serial_s - steps_s).abs() < 1e-9 * steps_s, "{summary:?}");
+    let first = summary.to_string().lines().next().unwrap_or_default().to_owned();
+    assert!(first.contains(" + bubble ") && first.contains("; peak memory"), "{first}");
+}
+
+#[test]
 fn what_does_not_fit_is_not_offered() {
     let source = "hardware tpu-v5p\nmesh X=4\ndim B=1024, D=65536, F=65536\n\
         input In[B_X, D]\nparam W[D_X, F]\nOut = In *D W\noutput Out[B_X, F]\n";
