@@ -109,15 +109,15 @@ impl<'a> Explainer<'a> {
         &self.program().mesh.axes[axis.axis()].name
     }
 
-    /// `` line 7: `param Win: bf16[D_X, F_Y]` ``.
+    /// `` line 7: `param Win: bf16[D_X, F_Y]` ``; the state of an optimizer has no text of its own.
     fn declaration(&self, value: ValueId) -> String {
         let of = &self.program().values[value];
         let keyword = of.role.map_or("", role_name);
-        format!(
-            "line {}: `{keyword} {}`",
-            self.lines.of(of.span),
-            place::quote(self.source, of.span)
-        )
+        let (line, written) = (self.lines.of(of.span), place::quote(self.source, of.span));
+        if written.starts_with("optimizer ") {
+            return format!("line {line}: `{written}`, for its {keyword} `{}`", of.name);
+        }
+        format!("line {line}: `{keyword} {written}`")
     }
 
     /// `` line 10: `Tmp = In *D Win` ``; a derived statement is printed, since it is not in the

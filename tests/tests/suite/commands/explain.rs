@@ -164,6 +164,19 @@ fn an_edit_that_only_rounds_otherwise_does_not_help() {
 }
 
 #[test]
+fn the_state_of_an_optimizer_is_declared_by_its_statement() {
+    let reported = causes("state", REPLICATED, &Options::default(), &Target::parse("dWin"));
+    let because: Vec<&String> = reported
+        .collectives
+        .iter()
+        .flat_map(|of| &of.needs)
+        .flat_map(|need| &need.because)
+        .collect();
+    let declared = "`F_X` is declared at line 9: `optimizer adam over X`, for its state `mWin`";
+    assert!(because.iter().any(|line| *line == declared), "{because:#?}");
+}
+
+#[test]
 fn a_summary_has_the_bubble_of_pipelines() {
     let source = "hardware h100\nmesh Z=4 ib, Y=8\ndim B=2048, D=8192, F=32768\n\
         input x[B, D], dy[B, D]\npipeline Z, microbatches=8 {\nrepeat L=8 {\ncarry x\n\
