@@ -23,6 +23,7 @@
 //! `1f1b`, whose stages alternate between forward and backward, values that the forward pass
 //! retains are live until the last gradient.
 
+mod again;
 mod live_at;
 mod of_stages;
 mod on_host;
@@ -40,7 +41,6 @@ use shardwise_ir::sharding::Pin;
 use shardwise_ir::unroll::is_loop_exit;
 
 use crate::cost::{held, pipeline_stages};
-use crate::fusion::is_element_wise;
 use crate::layouts::local_shape;
 use crate::training::frameworks::Frameworks;
 
@@ -239,57 +239,6 @@ impl<'p> LiveRanges<'p> {
         matches!(collective.kind, CollectiveKind::AllReduce)
     }
 
-    /// Whether a node is an element-wise result of the forward part that the backward part computes
-    /// again.
-    fn is_recomputed(&self, node: NodeIndex) -> bool {
-        match self.dataflow.graph()[node] {
-            Node::Statement(step) => match self.plan.steps[step].kind {
-                StepKind::Local(op) => self.plan.program.ops[op].kernel.is_recomputed(),
-                StepKind::Collective(..) => false,
-            },
-            _ => false,
-        }
-    }
-
-    /// Extends the second range of a result that is computed again to step `at`, where the reader
-    /// needs it in memory: an element-wise one computes it on the way.
-    fn read_again(&mut self, node: NodeIndex, op: Option<&Op>, at: usize, place: Option<RepeatId>) {
-        let Some(of) = self.materialization(node) else { return };
-        let in_passing = op.is_some_and(|op| is_element_wise(&self.plan.program, op))
-            || self.takes_windows(node);
-        if !in_passing {
-            let bytes = local_shape::local_bytes(&self.plan.program, of.value, &of.sharding);
-            let first = || LiveRange::new(bytes, at..=at);
-            self.again.entry(node).or_insert_with(first).to = at;
-        }
-        self.extend_origins(node, at, place);
-    }
-
-    /// Whether a node takes windows, which products read from what they are of.
-    fn takes_windows(&self, node: NodeIndex) -> bool {
-        let Node::Statement(step) = self.dataflow.graph()[node] else { return false };
-        let StepKind::Local(op) = self.plan.steps[step].kind else { return false };
-        let kind = &self.plan.program.ops[op].kind;
-        matches!(kind, OpKind::Rearrange(Rearrange::Windows(_)))
-    }
-
-    /// Extends the ranges of what a node is computed again from to step `at`.
-    fn extend_origins(&mut self, node: NodeIndex, at: usize, place: Option<RepeatId>) {
-        let Node::Statement(number) = self.dataflow.graph()[node] else { return };
-        if self.extended.insert(node, at) == Some(at) {
-            return;
-        }
-        for (position, operand) in self.plan.steps[number].operands.iter().enumerate() {
-            match self.dataflow.source(number, position) {
-                Some(source) if self.is_recomputed(source) => {
-                    self.extend_origins(source, at, place);
-                }
-                Some(source) => self.read(source, operand.value, at, place),
-                None => {}
-            }
-        }
-    }
-
     /// The first and the last step of a block.
     fn of_block(&self, block: Option<RepeatId>) -> Option<(usize, usize)> {
         self.steps_of.get(&block?).copied()
@@ -444,6 +393,7 @@ fn lives<'p>(plan: &'p Plan, dataflow: &'p Dataflow<usize>) -> (f64, LiveRanges<
         ranges.run(step, number);
     }
     ranges.leave();
+    ranges.join_again();
     for output in &program.outputs {
         ranges.alias_in_place(output.value, program.updates(output));
     }

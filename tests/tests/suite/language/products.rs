@@ -130,3 +130,23 @@ fn a_chip_without_units_is_an_error() {
         assert!(text.contains(&format!("`{chip}` has no units that multiply fp8")), "{text}");
     }
 }
+
+/// A stage keeps what is converted once a step for all microbatches, and its gradients read the
+/// same: it is not there a second time.
+#[test]
+fn a_converted_weight_that_a_stage_keeps_is_there_once() {
+    let planned = planned(
+        "hardware b200, products=fp8\nmesh X=8, Y=4, Z=2\n\
+         dim B=64, T=512, D=1024, F=4096, E=8, C=160\ninput x[B_XY, T, D], dy[B_XY, T, D]\n\
+         pipeline Z, microbatches=4 of B, schedule=1f1b {\nrepeat L=4 {\n carry x\n\
+         param Wg[D, E], Win[E_X, D, F], Wout[E, F, D]\n\
+         Sc = softmax_E(layernorm_D(x) *D Wg)\n Sent = route_{T,E->C}(Sc, 2)\n\
+         h = gelu((Sent *T x) *D Win)\n x = x + (Sent * Sc) *E,C (h *F Wout)\n\
+         checkpoint h\n}\n}\nbackward from x given dy, gradients=f32, until=step\n\
+         output dx[B_XY, T, D]\n",
+        &Options::default(),
+    );
+    let report = &planned.report;
+    let held: f64 = report.held.iter().map(|(_, bytes)| bytes).sum();
+    assert!((held - report.memory.peak_bytes).abs() < 1.0, "{held} held\n{planned}");
+}
