@@ -53,13 +53,13 @@ pub struct Diff {
     pub before: String,
     /// The name of the second plan.
     pub after: String,
-    /// Hardware, rates, axes and dimensions that differ.
+    /// Hardware, rates, axes, dimensions and blocks that differ.
     pub settings: Vec<Setting>,
     /// Collectives that only the second plan has.
     pub added: Vec<Line>,
     /// Collectives that only the first plan has.
     pub removed: Vec<Line>,
-    /// Collectives whose sharding, bytes, time or criticality differ.
+    /// Collectives whose sharding, number of times, bytes, time or criticality differ.
     pub changed: Vec<Change>,
     /// How many collectives are the same.
     pub unchanged: usize,
@@ -79,9 +79,12 @@ pub struct Line {
     /// The reader of the result: the value of a statement, `output`, or `home` for the brackets on
     /// its own left side.
     pub needed_by: Vec<String>,
-    /// Bytes: the cost model's `V` of a collective, the traffic of a local operation.
+    /// How often a device runs it: for each layer and microbatch.
+    pub times: f64,
+    /// Bytes, all times together: the cost model's `V` of a collective, the traffic of a local
+    /// operation.
     pub bytes: f64,
-    /// Seconds.
+    /// Seconds, all times together.
     pub time_s: f64,
     /// Whether it is critical: a longer step makes the schedule longer.
     pub critical: bool,
@@ -110,7 +113,7 @@ pub struct Statement {
 /// A declaration that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
-    /// `hardware`, `rates`, `mesh` or `dim`.
+    /// `hardware`, `rates`, `mesh` or `dim`, or the keyword of a block: `repeat`, `pipeline`.
     pub what: String,
     /// As the first program writes it; empty where it does not.
     pub before: String,
@@ -121,8 +124,8 @@ pub struct Setting {
 /// One total.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Total {
-    /// `serial`, `scheduled`, `overlap`, `compute`, `comm`, `moved` (bytes of all collectives) or
-    /// `memory` (bytes at the peak).
+    /// `serial`, `scheduled`, `overlap`, `compute`, `comm`, `bubble` (where there is a pipeline),
+    /// `moved` (bytes of all collectives) or `memory` (bytes at the peak).
     pub name: String,
     /// `seconds` or `bytes`.
     pub unit: String,
@@ -154,7 +157,8 @@ pub fn diff(before: &Planned, after: &Planned) -> Diff {
 
 /// Whether two lines have the same text and cost.
 fn same(before: &Line, after: &Line) -> bool {
-    let cost = |line: &Line| (line.bytes.to_bits(), line.time_s.to_bits(), line.critical);
+    let numbers = |line: &Line| [line.times, line.bytes, line.time_s].map(f64::to_bits);
+    let cost = |line: &Line| (numbers(line), line.critical);
     before.text == after.text && cost(before) == cost(after)
 }
 
@@ -192,8 +196,9 @@ fn line(planned: &Planned, use_def: UseDef<'_>, number: usize) -> Line {
         what,
         value: value.name.clone(),
         needed_by,
-        bytes: cost.bytes,
-        time_s: cost.seconds,
+        times: cost.times,
+        bytes: cost.total_bytes(),
+        time_s: cost.total_s(),
         critical: planned.report.schedule.critical[number],
         text: print::step(&planned.plan.program, step),
     }
@@ -242,10 +247,28 @@ fn settings(before: &Plan, after: &Plan) -> Vec<Setting> {
     settings.extend(
         pairs::named(dims(before), dims(after)).into_iter().map(|(old, new)| ("dim", old, new)),
     );
-    let differing = settings.into_iter().filter(|(_, old, new)| old != new);
-    differing
-        .map(|(what, before, after)| Setting { what: what.to_owned(), before, after })
-        .collect()
+    let settings = settings.into_iter().map(|(what, before, after)| Setting {
+        what: what.to_owned(),
+        before,
+        after,
+    });
+    let settings = settings.chain(blocks(before, after));
+    settings.filter(|setting| setting.before != setting.after).collect()
+}
+
+/// The blocks of two plans, those of one keyword and name together.
+fn blocks(before: &Plan, after: &Plan) -> impl Iterator<Item = Setting> {
+    let heads = |plan: &Plan| {
+        let heads = print::Printer::new(&plan.program).block_heads().into_iter();
+        heads.map(|head| (head.split(['=', ',']).next().unwrap_or_default().to_owned(), head))
+    };
+    let both = pairs::named(heads(before).collect(), heads(after).collect()).into_iter();
+    both.map(|(before, after)| {
+        let keyword = [&after, &before].into_iter().find_map(|head| head.split_once(' '));
+        let what = keyword.map_or("block", |(keyword, _)| keyword).to_owned();
+        let rest = |head: String| head.trim_start_matches(&what).trim_start().to_owned();
+        Setting { before: rest(before), after: rest(after), what }
+    })
 }
 
 fn totals(before: &Planned, after: &Planned) -> Vec<Total> {
@@ -259,7 +282,10 @@ fn totals(before: &Planned, after: &Planned) -> Vec<Total> {
         ("moved", "bytes", moved(before), moved(after)),
         ("memory", "bytes", before.report.memory.peak_bytes, after.report.memory.peak_bytes),
     ];
-    let rows = Quantity::VARIANTS.iter().copied().map(time).chain(bytes);
+    let bubbles = [before, after].map(|planned| planned.report.bubble_s);
+    let bubble = ("bubble", "seconds", bubbles[0], bubbles[1]);
+    let bubble = Some(bubble).filter(|_| bubbles.iter().any(|bubble| *bubble > 0.0));
+    let rows = Quantity::VARIANTS.iter().copied().map(time).chain(bubble).chain(bytes);
     rows.map(|(name, unit, before, after)| Total {
         name: name.to_owned(),
         unit: unit.to_owned(),

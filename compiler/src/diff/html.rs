@@ -32,7 +32,7 @@ pub(super) fn html(diff: &Diff) -> Result<String, String> {
                 old text below it; bars are changes of time."
                 .to_owned(),
         ],
-        heads: page::heads(&["", "time#", "bytes#", "step", "needed by"]),
+        heads: page::heads(&["", "time#", "bytes#", "times#", "step", "needed by"]),
         rows: steps(diff),
     };
     let sections =
@@ -68,11 +68,14 @@ fn row(what: &str, [before, after]: [Option<&Line>; 2], time: Cell) -> Row {
         (Some(before), Some(after)) => arrow(&bytes(before), &bytes(after)),
         _ => bytes(now),
     };
+    let number = |line: &Line| units::number(line.times);
+    let times = arrow(&number(before.unwrap_or(now)), &number(now));
     let is_collective = !now.needed_by.is_empty();
     let cells = vec![
         Cell::text(what),
         time,
         Cell::number(bytes, now.bytes),
+        Cell::number(times, now.times),
         Cell::code(now.text.clone()).with_below(old),
         Cell::text(now.needed_by.join(", ")),
     ];

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::text::{arrow, cells, counts, criticality, setting, time};
+use super::text::{arrow, cells, counts, criticality, setting, time, times};
 use super::{Diff, Line};
 use crate::display::units;
 
@@ -57,17 +57,19 @@ fn single(what: &str, sign: &str, line: &Line) -> String {
     let critical = if line.critical && !line.needed_by.is_empty() { ", critical" } else { "" };
     let (bytes, time) = (units::bytes(line.bytes), units::seconds(line.time_s));
     format!(
-        "| {what}{critical} | {} | {bytes} | {sign}{time} | {} |\n",
+        "| {what}{critical} | {}{} | {bytes} | {sign}{time} | {} |\n",
         code(&line.text),
+        times(line, line),
         line.needed_by.join(", ")
     )
 }
 
 fn both(before: &Line, after: &Line) -> String {
+    let times = times(before, after);
     let text = if before.text == after.text {
-        code(&after.text)
+        code(&after.text) + &times
     } else {
-        format!("{}<br>was {}", code(&after.text), code(&before.text))
+        format!("{}{times}<br>was {}", code(&after.text), code(&before.text))
     };
     let bytes = arrow(&units::bytes(before.bytes), &units::bytes(after.bytes));
     let critical = if after.needed_by.is_empty() { "" } else { criticality(before, after) };

@@ -73,7 +73,9 @@ pub(super) fn statements(before: Vec<Line>, after: Vec<Line>) -> Vec<Statement> 
     let differ = |before: &Option<Line>, after: &Option<Line>| match (before, after) {
         // Whether arithmetic is critical follows from the collectives around it.
         (Some(before), Some(after)) => {
-            !same(&Line { critical: after.critical, ..before.clone() }, after)
+            let is_free = before.time_s == 0.0 && after.time_s == 0.0;
+            let is_same = same(&Line { critical: after.critical, ..before.clone() }, after);
+            !(is_same || is_free && before.text == after.text)
         }
         _ => true,
     };

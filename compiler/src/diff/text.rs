@@ -56,7 +56,7 @@ fn single(sign: char, line: &Line) -> String {
     let (bytes, time) = (units::bytes(line.bytes), units::seconds(line.time_s));
     format!(
         "{sign}1 {} {bytes}, {sign}{time}{critical}: {}{}",
-        line.what,
+        label(line, line),
         line.text,
         needed_by(line)
     )
@@ -71,9 +71,27 @@ pub(super) fn needed_by(line: &Line) -> String {
     }
 }
 
+/// `AllGather_X x40`, `AllGather_X x40 -> x80`, `AllGather_X x2 -> AllReduce_X x2`.
+fn label(before: &Line, after: &Line) -> String {
+    if before.what == after.what {
+        return after.what.clone() + &times(before, after);
+    }
+    let alone = |line: &Line| line.what.clone() + &times(line, line);
+    arrow(&alone(before), &alone(after))
+}
+
+/// How often a step runs, if it is more than once: ` x40`, ` x40 -> x80`.
+pub(super) fn times(before: &Line, after: &Line) -> String {
+    if before.times.max(after.times) <= 1.0 {
+        return String::new();
+    }
+    let [before, after] = [before, after].map(|line| format!("x{}", units::number(line.times)));
+    format!(" {}", arrow(&before, &after))
+}
+
 fn changed(change: &Change) -> String {
     let Change { before, after } = change;
-    let what = arrow(&before.what, &after.what);
+    let what = label(before, after);
     let bytes = arrow(&units::bytes(before.bytes), &units::bytes(after.bytes));
     format!(
         "~ {what} {bytes}, {}{}: {}{}{}",
@@ -112,13 +130,17 @@ pub(super) fn criticality(before: &Line, after: &Line) -> &'static str {
 fn statement(statement: &Statement) -> Option<String> {
     match (&statement.before, &statement.after) {
         (None, Some(after)) => {
-            Some(format!("+1 compute, +{}: {}", units::seconds(after.time_s), after.text))
+            let time = units::seconds(after.time_s);
+            Some(format!("+1 {}, +{time}: {}", label(after, after), after.text))
         }
         (Some(before), None) => {
-            Some(format!("-1 compute, -{}: {}", units::seconds(before.time_s), before.text))
+            let time = units::seconds(before.time_s);
+            Some(format!("-1 {}, -{time}: {}", label(before, before), before.text))
         }
         (Some(before), Some(after)) => {
-            Some(format!("~ compute {}: {}{}", time(before, after), after.text, was(before, after)))
+            let what = label(before, after);
+            let (time, was) = (time(before, after), was(before, after));
+            Some(format!("~ {what} {time}: {}{was}", after.text))
         }
         (None, None) => None,
     }

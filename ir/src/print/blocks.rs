@@ -21,8 +21,17 @@ pub(super) struct Place {
 }
 
 impl<'a> Printer<'a> {
-    /// The line that opens a block, and its declarations.
-    fn opening(self, id: RepeatId) -> Vec<String> {
+    /// What the blocks of the program are, without their braces: `repeat L=40`, `microbatches
+    /// B=B'*8`. A reversed one is that of the block that it reverses.
+    pub fn block_heads(self) -> Vec<String> {
+        let repeats = self.program.repeats.iter_enumerated();
+        let forward = repeats.filter(|(_, repeat)| repeat.reversed.is_none());
+        let heads = forward.flat_map(|(id, _)| self.openings(id));
+        heads.map(|line| line.trim().trim_end_matches(" {").to_owned()).collect()
+    }
+
+    /// The line that opens a block, and that of the pipeline around it.
+    fn openings(self, id: RepeatId) -> Vec<String> {
         let repeat = &self.program.repeats[id];
         if let Some(BatchSplit { batch, microbatch }) = repeat.microbatches_of {
             return vec![format!(
@@ -32,20 +41,26 @@ impl<'a> Printer<'a> {
                 repeat.count
             )];
         }
-        let (outer, inner) = (self.frame_indent(id), self.body_indent(id));
         let frame = self.frame(id).map(|pipeline| self.pipeline(id, pipeline));
         let has_head = repeat.kind != BlockKind::Pipeline || frame.is_none();
+        let head = has_head.then(|| format!("{}{} {{", self.frame_indent(id), self.head(repeat)));
+        frame.into_iter().chain(head).collect()
+    }
+
+    /// The lines that open a block, and its declarations.
+    fn opening(self, id: RepeatId) -> Vec<String> {
+        let repeat = &self.program.repeats[id];
+        let openings = self.openings(id);
+        if repeat.microbatches_of.is_some() {
+            return openings;
+        }
+        let inner = self.body_indent(id);
         let declared = self.declarations(Some(id)).into_iter().map(|line| format!("{inner}{line}"));
         let held = repeat
             .kept_gathered
             .iter()
             .map(|held| format!("{inner}hold {}", self.materialization(held)));
-        frame
-            .into_iter()
-            .chain(has_head.then(|| format!("{outer}{} {{", self.head(repeat))))
-            .chain(declared)
-            .chain(held)
-            .collect()
+        openings.into_iter().chain(declared).chain(held).collect()
     }
 
     /// `repeat L=40`, `scan T in C`, `scan T reversed`.

@@ -59,6 +59,11 @@ impl StepCost {
         self.times * self.seconds
     }
 
+    /// Bytes, all executions together.
+    pub fn total_bytes(&self) -> f64 {
+        self.times * self.bytes
+    }
+
     /// Seconds, all executions together, including the bubble of a pipeline.
     pub(crate) fn waited_s(&self) -> f64 {
         self.including_bubble * self.seconds

@@ -78,6 +78,64 @@ fn lines_add_up_for_random_programs() {
     assert!(compared > 100, "{compared}");
 }
 
+/// Layers, with other sizes and numbers of them.
+fn layers(number: u64, wout: &str) -> String {
+    format!(
+        "hardware tpu-v5p\nmesh X=4, Y=4\ndim B=4096, D=2048, F=8192\n\
+         input x[B_X, D], dy[B_X, D]\nrepeat L={number} {{\ncarry x\n\
+         param Win[D_X, F_Y], Wout[{wout}]\nx = x + gelu(x *D Win) *F Wout\n}}\n\
+         backward from x given dy, microbatches=2\noutput dx[B_X, D]\n"
+    )
+}
+
+#[test]
+fn steps_of_layers_count_for_each_of_them() {
+    let plan = |source: &str| plan("layers", source, Strategy::Search);
+    let before = plan(&layers(4, "F_Y, D_X"));
+    for after in [plan(&layers(8, "F_Y, D_X")), plan(&layers(4, "F_Y, D"))] {
+        let diff = diff(&before, &after);
+        let (comm, compute) = reported(&diff);
+        let rounding = 1e-9 * (before.report.serial_s + after.report.serial_s);
+        assert!((comm - change(&diff, "comm")).abs() <= rounding, "{diff}");
+        assert!((compute - change(&diff, "compute")).abs() <= rounding, "{diff}");
+        let moved = |of: &shardwise::Planned| -> f64 {
+            let steps = of.plan.steps.iter().zip(&of.report.steps);
+            let moves = steps.filter(|(step, cost)| cost.is_move(step) && cost.seconds > 0.0);
+            moves.map(|(_, cost)| cost.times * cost.bytes).sum()
+        };
+        let total = diff.total("moved").expect("the total is there");
+        assert!((total.before - moved(&before)).abs() < 1.0, "{diff}");
+        assert!((total.after - moved(&after)).abs() < 1.0, "{diff}");
+    }
+    let text = diff(&before, &plan(&layers(8, "F_Y, D_X"))).to_string();
+    assert!(text.contains("\nrepeat: L=4 -> L=8\n"), "{text}");
+    assert!(text.contains(" x8 -> "), "{text}");
+}
+
+#[test]
+fn blocks_that_differ_are_named() {
+    let program = |options: &str, microbatches: &str| {
+        format!(
+            "hardware h100\nmesh Z=4 ib, Y=8\ndim B=2048, D=1024, F=4096\n\
+             input x[B, D], dy[B, D]\npipeline Z, microbatches={microbatches}{options} {{\n\
+             repeat L=8 {{\ncarry x\nparam W1[D, F_Y], W2[F_Y, D]\n\
+             x = x + gelu(x *D W1) *F W2\n}}\n}}\nbackward from x given dy\noutput dx[B, D]\n"
+        )
+    };
+    let plan = |source: String| plan("stages", &source, Strategy::Textbook);
+    let before = plan(program("", "8"));
+    let after = plan(program(", schedule=1f1b", "8"));
+    let changed = diff(&before, &after);
+    let written: Vec<_> =
+        changed.settings.iter().map(|of| [&of.what, &of.before, &of.after]).collect();
+    let (gpipe, other) = ("Z, microbatches=8 of B", "Z, microbatches=8 of B, schedule=1f1b");
+    assert_eq!(written, [["pipeline", gpipe, other]]);
+    let fewer = diff(&before, &plan(program("", "4")));
+    let bubble = fewer.total("bubble").expect("a pipeline has a bubble");
+    assert!(bubble.after > bubble.before, "{fewer}");
+    assert!(diff(&before, &before).settings.is_empty());
+}
+
 #[test]
 fn the_way_back_removes_what_the_way_there_adds() {
     for (name, source) in files("tests/programs/book", ".shard") {
