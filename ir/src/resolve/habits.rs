@@ -40,7 +40,7 @@ const FUNCTIONS: [(&[&str], &str); 27] = [
         "write `Out[B, F] = AllGather_X(x)`, or leave it out: the compiler inserts collectives",
     ),
     (
-        &["reduce_scatter", "psum_scatter"],
+        &["reduce_scatter", "psum_scatter", "reducescatter"],
         "write `Out[B_X, F] = ReduceScatter_{X,B}(x)`, or leave it out: the compiler inserts \
             collectives",
     ),
@@ -86,14 +86,11 @@ const DTYPES: [(&[&str], &str); 9] = [
 
 /// What to write for a function of another framework.
 pub(super) fn function(call: &Call) -> Option<String> {
-    let word = call.subscript.as_ref().and_then(|words| words.node.first());
-    let joined = word.map(|word| format!("{}_{}", call.function.node, word.node));
-    let name = joined.as_deref().unwrap_or(&call.function.node);
-    let short = name.rsplit('.').next().unwrap_or(name).to_lowercase();
-    let named = |names: &[&str]| names.contains(&short.as_str());
-    if let Some((_, help)) = FUNCTIONS.iter().find(|(names, _)| named(names)) {
-        return Some((*help).to_owned());
+    if let Some(help) = names(call).find_map(|name| listed(&name)) {
+        return Some(help.to_owned());
     }
+    let name = names(call).next()?;
+    let short = last(&name);
     let is_known = Function::find(&short).is_some()
         || Composite::ALL.iter().any(|known| known.name() == short)
         || ReduceFn::ALL.iter().any(|known| known.name() == short);
@@ -101,6 +98,36 @@ pub(super) fn function(call: &Call) -> Option<String> {
         let (owner, _) = name.rsplit_once('.').unwrap_or_default();
         format!("write `{short}(…)`, without `{owner}.`")
     })
+}
+
+/// Whether a function of another framework has a name that goes on in what is a subscript here:
+/// `log_softmax_V`.
+pub(super) fn goes_on(call: &Call) -> bool {
+    let mut longer = names(call).filter(|name| name.len() > call.function.node.len());
+    longer.any(|name| listed(&name).is_some())
+}
+
+/// The names that a function may have, the longest first: with the words of its subscript, of which
+/// the last ones may be dimensions or axes (`all_gather_X`), and without.
+fn names(call: &Call) -> impl Iterator<Item = String> {
+    let function = call.function.node.as_str();
+    let word = call.subscript.as_ref().and_then(|words| words.node.first());
+    let whole = word.map_or(function.to_owned(), |word| format!("{function}_{}", word.node));
+    let words = whole.match_indices('_').map(|(at, _)| at).filter(|at| *at >= function.len());
+    let mut ends: Vec<usize> = words.chain([whole.len()]).collect();
+    ends.reverse();
+    ends.into_iter().map(move |end| whole[..end].to_owned())
+}
+
+/// A name without what owns it.
+fn last(name: &str) -> String {
+    name.rsplit('.').next().unwrap_or(name).to_lowercase()
+}
+
+fn listed(name: &str) -> Option<&'static str> {
+    let short = last(name);
+    let named = |names: &[&str]| names.contains(&short.as_str());
+    FUNCTIONS.iter().find(|(names, _)| named(names)).map(|(_, help)| *help)
 }
 
 /// The dtype that another framework calls `name`.

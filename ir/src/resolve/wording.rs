@@ -50,7 +50,7 @@ impl Resolver<'_> {
     pub(super) fn unknown_function<T>(&mut self, call: &Call, span: Span) -> Option<T> {
         let short = call.function.node.as_str();
         let lower = short.to_lowercase();
-        if Function::find(&lower).is_some() {
+        if Function::find(&lower).is_some() && !habits::goes_on(call) {
             return self.bad_call(
                 &format!("`{lower}` takes no subscript: it works element by element"),
                 span,
