@@ -3,7 +3,7 @@
 
 use crate::codes as syntax;
 use crate::diag::Diag;
-use crate::keywords::nearest_keyword;
+use crate::keywords::{KEYWORDS, nearest_keyword};
 use crate::span::Span;
 
 /// A missing or unexpected piece, as the grammar marks it.
@@ -48,6 +48,18 @@ pub(crate) struct Faulty<'t> {
 /// What to write where a second comparison stands in an expression.
 const ONE_COMPARISON: &str = "an expression has one comparison: put those in it into parentheses, \
                               as in `(a < b) == (c < d)`";
+
+/// `gelu(x)` of `gelu x` at the end of a definition.
+fn call_without_parentheses(before: &str, rest: &str) -> Option<String> {
+    let first = before.split(char::is_whitespace).next()?;
+    let is_definition = first == "output" || !KEYWORDS.contains(&first);
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '\'');
+    let function = &before[before.trim_end_matches(is_word).len()..];
+    let is_name = |name: &str| name.starts_with(char::is_alphabetic);
+    let is_operand = is_name(rest) && rest.chars().all(is_word);
+    let is_call = is_definition && is_name(function) && is_operand;
+    is_call.then(|| format!("{function}({rest})"))
+}
 
 /// Whether a text begins with a comparison.
 fn compares(text: &str) -> bool {
@@ -145,6 +157,12 @@ impl Faulty<'_> {
         }
         if compares(rest) {
             return diag.help(ONE_COMPARISON);
+        }
+        if let Some(call) = call_without_parentheses(before, rest) {
+            return diag.help(format!(
+                "a call has parentheses: write `{call}`, or one statement a line, and comments \
+                    after `#`"
+            ));
         }
         diag.help(match rest.chars().next() {
             Some(';') => "write one statement a line",
