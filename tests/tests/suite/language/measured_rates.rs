@@ -116,6 +116,23 @@ fn a_product_takes_what_the_page_says() {
     near(in_switch_s, 16e6 / 0.7e11 + unsaturated_s);
 }
 
+/// By hand, from the figures that `hardware --format toml` prints, and the factor on the page.
+#[test]
+fn passes_take_longer_in_training() {
+    let source = "hardware h100, rates=measured\nmesh X=1\ndim B=65536, D=8192\n\
+        input x[B, D], dy[B, D]\ny = gelu(x)\nbackward from y given dy\noutput y[B, D], dx[B, D]\n";
+    let options = Options { strategy: Strategy::Textbook, ..Options::default() };
+    let planned = planned(source, &options);
+    let values = &planned.plan.program.values;
+    let pass = planned.plan.steps.iter().position(|of| values[of.result.value].name == "y");
+    let seconds = planned.report.steps[pass.expect("the pass is a step")].seconds;
+    let rates = shardwise::Hardware::preset("h100").expect("a preset").measured.passes();
+    let traffic_s = 2.0 * 65536.0 * 8192.0 * 2.0 / 3.35e12 / rates.memory;
+    let by_hand = 2.5 * traffic_s + rates.fixed_s;
+    assert!((seconds / by_hand - 1.0).abs() < 1e-3, "{seconds} for {by_hand}");
+    assert!(read("compiler/docs/hardware.md").contains("take 2.5 times as long in training"));
+}
+
 /// A layer on one device, whose `queries` tokens of each of eight sequences look at 512 others.
 fn attending(chip: &str, queries: u64, keys: &str) -> String {
     format!(
