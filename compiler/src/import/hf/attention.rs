@@ -225,7 +225,7 @@ impl Writer<'_> {
         self.set("a", &self.normed("x", "D", "input_layernorm"));
         let a = self.name("a");
         let queries = if has_latent_queries {
-            let latent = format!("{a} *D {}", self.name("q_a_proj"));
+            let latent = self.latent_projected("q_a_proj");
             self.set("cq", &self.normed(&latent, "Q", "q_a_layernorm"));
             format!("{} *Q", self.name("cq"))
         } else {
@@ -233,16 +233,16 @@ impl Writer<'_> {
         };
         self.set("q.0", &format!("{queries} {}", self.name("q_proj.plain")));
         self.set("q.1", &format!("{queries} {}", self.name("q_proj.rope")));
-        self.set("k.1", &format!("{a} *D {}", self.name("k_proj.rope")));
-        let latent =
-            self.normed(&format!("{a} *D {}", self.name("kv_a_proj")), "C", "kv_a_layernorm");
+        self.set("k.1", &self.latent_projected("k_proj.rope"));
+        let latent = self.normed(&self.latent_projected("kv_a_proj"), "C", "kv_a_layernorm");
         let attended = if self.step == Step::Decode {
             self.with_latent_cache(layer, &latent)
         } else {
             self.with_expanded_latents(layer, &latent)
         };
         self.set("o", &attended);
-        self.set("out", &format!("{} *N,J {}", self.name("o"), self.name("o_proj")));
+        let output = format!("{} *N,J {}", self.name("o"), self.name("o_proj"));
+        self.set("out", &self.with_latent_bias(output, "o_proj"));
         self.add("out", "post_attention_layernorm");
         let along = if self.step == Step::Decode { "S" } else { "T" };
         self.kept(&[("c", &format!("B, {along}, C")), ("kr", &format!("B, {along}, R"))]);
@@ -263,9 +263,26 @@ impl Writer<'_> {
             ("v_b_proj", "C, N, J"),
             ("o_proj", "N, J, D"),
         ]);
+        if self.model.attention.bias.0 {
+            let of_queries = has_latent_queries.then_some(("q_a_proj.bias", "Q"));
+            let others = [("kv_a_proj.bias", "C"), ("k_proj.rope.bias", "R"), ("o_proj.bias", "D")];
+            self.params(&of_queries.into_iter().chain(others).collect::<Vec<_>>());
+        }
         if self.step == Step::Decode {
             self.declare("state", &[("c_cache", "B, S, C"), ("kr_cache", "B, S, R")]);
         }
+    }
+
+    /// `a *D kv_a_proj`, with its bias.
+    fn latent_projected(&self, weights: &str) -> String {
+        let product = format!("{} *D {}", self.name("a"), self.name(weights));
+        self.with_latent_bias(product, weights)
+    }
+
+    /// Of latent attention, what leads to latents and what leads from all heads may have a bias.
+    fn with_latent_bias(&self, product: String, weights: &str) -> String {
+        let bias = self.model.attention.bias.0.then(|| self.name(&format!("{weights}.bias")));
+        bias.map_or(product.clone(), |bias| format!("{product} + {bias}"))
     }
 
     /// Keys and values of all heads, from the latents.

@@ -73,6 +73,26 @@ fn models_have_as_many_parameters_as_published() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What leads to latents has them, and the output; the other projections never do.
+#[test]
+fn latent_attention_may_have_biases() {
+    for (name, layers, of_layer) in
+        [("deepseek-v2-lite", 27, 512 + 64 + 2048), ("deepseek-v3", 61, 1536 + 512 + 64 + 7168)]
+    {
+        let config = read(&format!("tests/configs/{name}.json"));
+        let mut fields: Value = serde_json::from_str(&config).expect("fixtures are JSON");
+        fields["attention_bias"] = json!(true);
+        for step in STEPS {
+            let count = |config: &str| {
+                let imported = imported(name, config, &Setting { step, ..Setting::default() });
+                parameters(name, &imported.program)
+            };
+            let more = count(&fields.to_string()) - count(&config);
+            assert_eq!(more, layers * of_layer, "{name} for {}", step.name());
+        }
+    }
+}
+
 /// Small sizes instead of a configuration's own, where it has them.
 const SMALL: &[(&str, u64)] = &[
     ("vocab_size", 64),
