@@ -84,7 +84,8 @@ fn written(
     let then =
         collective_seconds(context.program, &scatter, &cost.axes, cost.bytes, context.refinement());
     let name = context.name(step.result.value);
-    let (now_text, then_text) = (units::seconds(cost.seconds), units::seconds(then));
+    let (now, then) = (cost.total_s(), cost.times * then);
+    let (now_text, then_text) = (units::seconds(now), units::seconds(then));
     let message = format!(
         "`{name}` is all-reduced and then sliced: {now_text} where a ReduceScatter takes \
             {then_text}"
@@ -93,7 +94,7 @@ fn written(
     let text = print::collective(context.program, &moved, from, &part.result);
     let finding = Finding::new(&LINT, message, op.span, "every device gets all of it")
         .help(format!("write `{text}`"));
-    let finding = finding.costs(cost.seconds - then, cost.bytes);
+    let finding = finding.costs(now - then, cost.total_bytes());
     let Some(slice) = context.written(part) else { return Some(finding) };
     let mut fix = Fix::without("scatter the sum", context.source, &[slice.span]);
     fix.edits.insert(0, Edit { span: op.span, text });

@@ -54,7 +54,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         .work()
         .filter(|(_, _, op)| matches!(context.program.ops[*op].kind, OpKind::Einsum { .. }));
     products
-        .filter_map(|(step, cost, op)| finding(context, best, step, op, cost.seconds, least))
+        .filter_map(|(step, cost, op)| finding(context, best, step, op, cost.total_s(), least))
         .collect()
 }
 
@@ -71,8 +71,8 @@ fn finding(
         .filter(|(_, other, ..)| serves(other, step))
         .map(|(number, ..)| number)
         .collect();
-    let moved_s: f64 = own.iter().map(|&number| best.report.steps[number].seconds).sum();
-    let bytes: f64 = own.iter().map(|&number| best.report.steps[number].bytes).sum();
+    let moved_s: f64 = own.iter().map(|&number| best.report.steps[number].total_s()).sum();
+    let bytes: f64 = own.iter().map(|&number| best.report.steps[number].total_bytes()).sum();
     if moved_s < least * compute_s || !is_worth_reporting(moved_s - compute_s, best.report.serial_s)
     {
         return None;

@@ -60,8 +60,9 @@ fn finding(
     let tables = context.tables()?;
     let table = tables.of(to.value);
     let (start, end) = (table.space.find(&from.sharding)?, table.space.find(&to.sharding)?);
-    let (now, bytes) = (plan.report.steps[number].seconds, plan.report.steps[number].bytes);
-    let direct = table.distance(start, end).as_seconds();
+    let cost = &plan.report.steps[number];
+    let (now, bytes) = (cost.total_s(), cost.total_bytes());
+    let direct = cost.times * table.distance(start, end).as_seconds();
     if direct >= now {
         return None;
     }

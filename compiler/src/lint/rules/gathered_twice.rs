@@ -63,7 +63,7 @@ fn finding(
     let cost = &plan.report.steps[number];
     let name = context.name(step.result.value);
     let message =
-        format!("`{name}` is resharded a second time: {} more", units::seconds(cost.seconds));
+        format!("`{name}` is resharded a second time: {} more", units::seconds(cost.total_s()));
     let finding = Finding::new(&LINT, message, again.span, "the same collective on the same value");
     let finding = match context.written(first) {
         Some(first) => finding.and(first.span, "first here"),
@@ -72,5 +72,5 @@ fn finding(
     let fix = Fix::without("remove the second one".to_owned(), context.source, &[again.span]);
     let help =
         format!("remove it: keeping the first result takes {} of memory", units::bytes(held));
-    Some(finding.help(help).costs(cost.seconds, cost.bytes).fix(fix))
+    Some(finding.help(help).costs(cost.total_s(), cost.total_bytes()).fix(fix))
 }

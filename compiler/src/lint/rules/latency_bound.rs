@@ -63,7 +63,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
             .take_while(|other| small[at].joins(other, best.dataflow()))
             .count();
         let group = &small[at..at + together];
-        let saved = group.iter().skip(1).map(|one| one.cost.seconds).sum::<f64>();
+        let saved = group.iter().skip(1).map(|one| one.cost.total_s()).sum::<f64>();
         if together > 1 && saved >= least {
             findings.push(finding(context, group, saved));
         }
@@ -123,7 +123,7 @@ fn finding(context: &LintContext<'_>, group: &[Small<'_>], saved: f64) -> Findin
     let program = context.program;
     let first = &group[0];
     let axes: Vec<&str> = program.mesh.names(&first.cost.axes);
-    let each = units::seconds(first.cost.seconds);
+    let each = units::seconds(first.cost.total_s());
     let message = format!(
         "{} {}s over {} take only the latency of hops, {each} each",
         group.len(),

@@ -83,7 +83,7 @@ fn repeated(context: &LintContext<'_>, plan: &Priced) -> Vec<Repeated> {
         let idle: Vec<AxisId> =
             program.mesh.ids().filter(|&axis| is_idle(context, step, axis)).collect();
         let times: u64 = idle.iter().map(|&axis| program.mesh.axes[axis].size).product();
-        Repeated { op, idle, times, wasted_s: cost.seconds * (1.0 - 1.0 / times as f64) }
+        Repeated { op, idle, times, wasted_s: cost.total_s() * (1.0 - 1.0 / times as f64) }
     });
     all.filter(|repeated| repeated.wasted_s >= LEAST).collect()
 }

@@ -97,7 +97,7 @@ fn finding(context: &LintContext<'_>, step: &Step, op: &Op) -> Option<Finding> {
         best.moves().find(|(_, moved, ..)| moved.result == step.operands[0])?;
     let from = &moved.operands[0];
     if op_layouts::result_sharding(program, op, std::slice::from_ref(&from.sharding)).is_some()
-        || !is_worth_reporting(cost.seconds, best.report.serial_s)
+        || !is_worth_reporting(cost.total_s(), best.report.serial_s)
     {
         return None;
     }
@@ -105,7 +105,7 @@ fn finding(context: &LintContext<'_>, step: &Step, op: &Op) -> Option<Finding> {
     let message = format!(
         "the reshape of `{}` moves data: {}",
         context.name(given),
-        units::seconds(cost.seconds)
+        units::seconds(cost.total_s())
     );
     let held = print::materialization(program, from);
     let label = if given == from.value {
@@ -115,5 +115,9 @@ fn finding(context: &LintContext<'_>, step: &Step, op: &Op) -> Option<Finding> {
         format!("in factors, `{brackets}` would break its blocks")
     };
     let help = format!("hence the {}; {}", kind.name(), rule(program, groups(op)?, from));
-    Some(Finding::new(&LINT, message, op.span, label).help(help).costs(cost.seconds, cost.bytes))
+    Some(
+        Finding::new(&LINT, message, op.span, label)
+            .help(help)
+            .costs(cost.total_s(), cost.total_bytes()),
+    )
 }

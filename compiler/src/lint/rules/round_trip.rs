@@ -50,7 +50,7 @@ fn finding(context: &LintContext<'_>, plan: &Priced, number: usize) -> Option<Fi
         return None;
     }
     let mut spans = vec![back.span];
-    let mut seconds = plan.report.steps[number].seconds;
+    let mut seconds = plan.report.steps[number].total_s();
     let away = before.iter().rposition(|other| {
         other.result == step.operands[0] && matches!(other.kind, StepKind::Collective(..))
     });
@@ -59,7 +59,7 @@ fn finding(context: &LintContext<'_>, plan: &Priced, number: usize) -> Option<Fi
     let away = only.and_then(|away| Some((away, context.written(&before[away])?.span)));
     let name = context.name(step.result.value);
     if let Some((away, span)) = away {
-        seconds += plan.report.steps[away].seconds;
+        seconds += plan.report.steps[away].total_s();
         spans.insert(0, span);
     }
     let message = format!(
@@ -71,7 +71,7 @@ fn finding(context: &LintContext<'_>, plan: &Priced, number: usize) -> Option<Fi
         .map(|(_, span): (usize, Span)| finding.clone().and(span, "resharded here"))
         .unwrap_or(finding);
     let fix = Fix::without("remove both reshards", context.source, &spans);
-    let bytes = plan.report.steps[number].bytes;
+    let bytes = plan.report.steps[number].total_bytes();
     Some(
         finding.help("use the existing one: its brackets select it").costs(seconds, bytes).fix(fix),
     )

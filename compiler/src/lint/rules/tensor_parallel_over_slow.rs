@@ -67,8 +67,8 @@ fn finding(context: &LintContext<'_>, axis: AxisId) -> Option<Finding> {
         .filter(|(_, step, cost, _)| cost.axes.contains(&axis) && is_activation(step.result.value))
         .collect();
     let (_, first, ..) = crossing.first()?;
-    let seconds: f64 = crossing.iter().map(|(_, _, cost, _)| cost.seconds).sum();
-    let bytes: f64 = crossing.iter().map(|(_, _, cost, _)| cost.bytes).sum();
+    let seconds: f64 = crossing.iter().map(|(_, _, cost, _)| cost.total_s()).sum();
+    let bytes: f64 = crossing.iter().map(|(_, _, cost, _)| cost.total_bytes()).sum();
     let slow = &program.mesh.axes[axis];
     let message = format!(
         "`{}` is sharded over `{}`, so that activations cross {} links: {}{}",
@@ -96,9 +96,11 @@ fn between_nodes(
     let parts = |cost: &StepCost, kind| {
         time_by_network(context.program, kind, &cost.axes, cost.bytes, context.refinement())
     };
-    let networks = crossing.iter().flat_map(|(_, _, cost, kind)| parts(cost, kind));
-    let seconds: f64 =
-        networks.filter(|part| part.kind == AxisKind::Dcn).map(|part| part.seconds).sum();
+    let between = |cost: &StepCost, kind| -> f64 {
+        let parts = parts(cost, kind).into_iter().filter(|part| part.kind == AxisKind::Dcn);
+        cost.times * parts.map(|part| part.seconds).sum::<f64>()
+    };
+    let seconds: f64 = crossing.iter().map(|(_, _, cost, kind)| between(cost, kind)).sum();
     format!(", {} of it between nodes", units::seconds(seconds))
 }
 

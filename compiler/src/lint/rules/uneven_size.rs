@@ -76,7 +76,7 @@ fn rounded_up(context: &LintContext<'_>, dim: DimId) -> Option<Finding> {
     };
     let work: Vec<(u64, f64)> = best
         .work()
-        .map(|(step, cost, _)| (split(step), cost.seconds))
+        .map(|(step, cost, _)| (split(step), cost.total_s()))
         .filter(|(parts, _)| *parts > 1)
         .collect();
     let waste =

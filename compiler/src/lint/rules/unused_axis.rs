@@ -67,7 +67,7 @@ fn finding(context: &LintContext<'_>, axis: AxisId) -> Finding {
     let repeated: f64 = best
         .work()
         .filter(|(step, ..)| !uses(step))
-        .map(|(_, cost, _)| cost.seconds)
+        .map(|(_, cost, _)| cost.total_s())
         .fold(0.0, |a, b| a + b);
     let wasted = repeated * (1.0 - 1.0 / declared.size as f64);
     let message = format!(

@@ -85,13 +85,13 @@ fn moved(context: &LintContext<'_>) -> Vec<Finding> {
         let result = print::materialization(context.program, &step.result);
         let message = format!(
             "`{result}` is produced and never used: {} without need",
-            units::seconds(cost.seconds)
+            units::seconds(cost.total_s())
         );
         let fix = Fix::without(format!("remove `{result}`"), context.source, &[op.span]);
         findings.push(
             Finding::new(&LINT, message, op.span, "nothing reads it in this sharding")
                 .help("remove it")
-                .costs(cost.seconds, cost.bytes)
+                .costs(cost.total_s(), cost.total_bytes())
                 .fix(fix),
         );
     }
@@ -130,7 +130,7 @@ fn computed(context: &LintContext<'_>, value: ValueId) -> Option<Finding> {
     let (definition, span) = context.definition(value)?;
     let of_value = |priced: &Priced| -> f64 {
         let steps = priced.plan.steps.iter().zip(&priced.report.steps);
-        steps.filter(|(step, _)| step.result.value == value).map(|(_, cost)| cost.seconds).sum()
+        steps.filter(|(step, _)| step.result.value == value).map(|(_, cost)| cost.total_s()).sum()
     };
     let seconds = of_value(&context.textbook);
     let name = &definition.target.name;

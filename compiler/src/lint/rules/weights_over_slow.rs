@@ -54,13 +54,13 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
             continue;
         };
         let (name, axis) = (context.name(param), &mesh.axes[axis]);
-        let time = units::seconds(cost.seconds);
+        let time = units::seconds(cost.total_s());
         let message = format!(
             "`{name}` crosses {} links of `{}` in every step: {time}",
             axis.kind().name(),
             axis.name
         );
-        let (kind, bytes) = (with_article(kind.name()), units::bytes(cost.bytes));
+        let (kind, bytes) = (with_article(kind.name()), units::bytes(cost.total_bytes()));
         let label = format!("the plan has {kind} of it: {bytes}");
         let names: Vec<String> =
             fast.iter().map(|&axis| format!("`{}`", mesh.axes[axis].name)).collect();
@@ -68,7 +68,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         findings.push(
             finding
                 .help(format!("shard it over {} instead", and_list(&names)))
-                .costs(cost.seconds, cost.bytes),
+                .costs(cost.total_s(), cost.total_bytes()),
         );
     }
     findings

@@ -55,8 +55,9 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let halved = in_bf16(context, wide.iter().map(|(_, step, ..)| step.result.value));
     let mut findings = Vec::new();
     for (number, step, axis, cost, kind) in wide {
-        let saved = cost.seconds - halved.report.steps[number].seconds;
-        if saved < LEAST_SAVED * cost.seconds {
+        let now = cost.total_s();
+        let saved = now - halved.report.steps[number].total_s();
+        if saved < LEAST_SAVED * now {
             continue;
         }
         let value = &program.values[step.result.value];
@@ -65,14 +66,14 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
             "`{name}` crosses `{axis}` in {dtype}: {} of its {} are for the second half of each \
                 number",
             units::seconds(saved),
-            units::seconds(cost.seconds)
+            units::seconds(now)
         );
         let kind = with_article(kind.name());
         let label = format!("the plan has {kind} of it over the slowest links");
         findings.push(
             Finding::new(&LINT, message, value.span, label)
                 .help(help(context, value))
-                .costs(saved, cost.bytes / 2.0),
+                .costs(saved, cost.total_bytes() / 2.0),
         );
     }
     findings

@@ -417,3 +417,26 @@ fn blocks_of_a_microbatch_are_small_for_their_number() {
     assert!(!helps.is_empty(), "{}", drawn(&linted.reports()));
     assert!(helps.iter().all(|help| help.contains("into fewer microbatches")), "{helps:?}");
 }
+
+/// A price is that of a step: a collective of layers is paid for in each of them.
+#[test]
+fn findings_about_layers_cost_what_all_of_them_do() {
+    let program = "hardware h100\nmesh X=16\ndim B=4096, D=4096, F=16384\ninput x: f32[B, D]\n\
+        repeat L=8 {\n  carry x\n  param Win: f32[D, F_X], Wout: f32[F_X, D]\n  \
+        x = x + gelu(x *D Win) *F Wout\n}\noutput x[B, D]\n";
+    let planned = shardwise::plan("layers", program, &Options::default()).expect("it has a plan");
+    let moved = planned.plan.steps.iter().zip(&planned.report.steps);
+    let moved_s: f64 =
+        moved.filter(|(_, cost)| !cost.axes.is_empty()).map(|(_, cost)| cost.total_s()).sum();
+    let price_s = |code: &str| {
+        let lint = lint::all().iter().find(|lint| lint.code == code).expect("it is in the table");
+        let linted = run(lint, program);
+        let found = linted.findings.iter().filter(|finding| finding.diag.code == code);
+        found.filter_map(|finding| finding.price).map(|price| price.seconds).sum::<f64>()
+    };
+    let crossing_s = price_s("SW309");
+    assert!((crossing_s / moved_s - 1.0).abs() < 1e-9, "{crossing_s} of {moved_s}\n{planned}");
+    // Half of the bytes, and latency that stays.
+    let saved_s = price_s("SW308");
+    assert!((0.4..=0.501).contains(&(saved_s / moved_s)), "{saved_s} of {moved_s}\n{planned}");
+}
