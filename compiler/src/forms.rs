@@ -18,7 +18,7 @@ use shardwise_passes::{Goal, Objective, least_at_the_end};
 
 use crate::diagnostics::Findings;
 use crate::grouping;
-use crate::options::{AxisParts, Grouping, Options};
+use crate::options::{AxisParts, Effort, Grouping, Options};
 use crate::planned::{NoPlan, Origin, Planned};
 use crate::split_axes::{self, ROUNDING};
 
@@ -88,19 +88,21 @@ type Form = (AxisParts, Grouping);
 /// The operations of a program of which more forms than the best one without a limit are tried.
 const FEW_OPERATIONS: usize = 100;
 
-/// The most of these.
+/// The most of these, and of a quick search.
 const MOST_OTHERS: usize = 12;
+const FEW_OTHERS: usize = 3;
 
 /// The forms in which one axis is in parts, or one site has another grouping.
 fn others(written: &Planned, program: Option<&Analyzed>) -> Vec<Form> {
     if written.plan.program.ops.len() > FEW_OPERATIONS {
         return Vec::new();
     }
-    let Options { parts, grouping, .. } = &written.options;
+    let Options { parts, grouping, effort, .. } = &written.options;
+    let most = if *effort == Effort::Quick { FEW_OTHERS } else { MOST_OTHERS };
     let in_parts = split_axes::all(written).into_iter().map(|parts| (parts, grouping.clone()));
     let grouped = program.map(|program| grouping::all(written, program)).unwrap_or_default();
     let grouped = grouped.into_iter().map(|grouping| (parts.clone(), grouping));
-    grouped.chain(in_parts).take(MOST_OTHERS).collect()
+    grouped.chain(in_parts).take(most).collect()
 }
 
 /// The best plan of these forms, if one fits into memory.

@@ -135,7 +135,6 @@ impl<'a, 't> Limit<'a, 't> {
             Effort::Quick => QUICK_SOLUTIONS,
         };
         let measures = Rc::new(Measures::new(tables, request.objective, capacity));
-        let is_quick = request.effort == Effort::Quick;
         Self {
             tables,
             measures,
@@ -145,7 +144,7 @@ impl<'a, 't> Limit<'a, 't> {
             capacity,
             unlimited_s,
             solutions,
-            is_quick,
+            is_quick: request.effort == Effort::Quick,
         }
     }
 
@@ -283,6 +282,7 @@ impl<'a, 't> Limit<'a, 't> {
             enough_s: self.request.below_s(),
             known_s: None,
             again_is_free,
+            is_quick: self.request.effort == Effort::Quick,
         }
     }
 
@@ -376,6 +376,7 @@ impl<'a, 't> Limit<'a, 't> {
             let solved = solve_near(problem, self.textbook, NEAR_START, &interrupt);
             let fits = solved.is_ok_and(|solved| self.try_incumbent(best, solved.plan));
             if !fits
+                && self.request.effort != Effort::Quick
                 && self.tables.program.ops.len() <= MOST_ONE_BY_ONE
                 && let Some((plan, _)) = self.limited(&rematerialized, SOLUTIONS_OF_ONE_MORE).plan
             {

@@ -62,6 +62,10 @@ use crate::solver::weight::Weight;
 /// The limit of prices; each takes a solution.
 const MOST_EVALUATIONS: usize = 12;
 
+/// The counts of work after which a quick search has no more prices but the first few.
+const QUICK_WORK: usize = 1 << 27;
+const FEW_EVALUATIONS: usize = 3;
+
 /// The first price, as a share of the one at which the capacity is worth the total time: steps
 /// mostly save a small part of that. And the factor from one price to the next.
 const FIRST: f64 = 1e-2;
@@ -102,6 +106,8 @@ pub(crate) struct CutRequest {
     /// Whether what is computed again takes no bytes in any sharding: a weaker bound, and solutions
     /// that are mostly nearer to good plans.
     pub(crate) again_is_free: bool,
+    /// Whether large programs have few prices.
+    pub(crate) is_quick: bool,
 }
 
 /// The best bound, where plans may keep `candidates` or drop them after use. `None` where the
@@ -338,6 +344,8 @@ struct Evaluation {
     kept_bytes: Vec<f64>,
     /// The same together, with what choices keep beside it.
     retained_bytes: f64,
+    /// What it took, in the solver's counts.
+    work: usize,
 }
 
 /// The relative change of the price that measures how many bytes are kept.
@@ -388,12 +396,15 @@ impl<'p, 'a> CutPoint<'p, 'a> {
     fn of_all_plans(&self, asked: &CutRequest, interrupt: &Interrupt) -> Vec<Evaluation> {
         let kept = vec![KeptBytes::ANY; self.values()];
         let first = FIRST * asked.about_s / self.left;
-        let mut all = Vec::new();
+        let mut all: Vec<Evaluation> = Vec::new();
         maximize_concave((first, STRIDE), MOST_EVALUATIONS, |price| {
             let found = self.evaluate(price, &kept, interrupt);
             let (bound_s, slope) = (found.bound_s, found.retained_bytes - self.left);
             all.push(found);
-            (!interrupt.is_due() && bound_s < asked.enough_s).then_some((bound_s, slope))
+            let work: usize = all.iter().map(|of| of.work).sum();
+            let is_over = asked.is_quick && all.len() >= FEW_EVALUATIONS && work > QUICK_WORK;
+            let goes_on = !is_over && !interrupt.is_due() && bound_s < asked.enough_s;
+            goes_on.then_some((bound_s, slope))
         });
         all
     }
@@ -403,7 +414,7 @@ impl<'p, 'a> CutPoint<'p, 'a> {
     fn evaluate(&self, price: f64, kept: &[KeptBytes], interrupt: &Interrupt) -> Evaluation {
         let model = self.priced(price, kept);
         let mut trees = model.tree_tables();
-        let Minimum { bound, assignment, .. } =
+        let Minimum { bound, assignment, evaluations: work, .. } =
             LagrangianSubproblem::new(&model, &mut trees, interrupt).minimize(&self.charged(price));
         let more = self.priced(price * PERTURBED, kept);
         let of_a_second = 1.0 / (price * PERTURBED - price);
@@ -415,7 +426,7 @@ impl<'p, 'a> CutPoint<'p, 'a> {
         let beside = self.live_across.iter().map(|live| live.bytes[assignment[live.variable]]);
         let retained_bytes = kept_bytes.iter().sum::<f64>() + beside.sum::<f64>();
         let bound_s = bound.as_seconds() - price * self.left_beside(kept);
-        Evaluation { price, bound_s, assignment, kept_bytes, retained_bytes }
+        Evaluation { price, bound_s, assignment, kept_bytes, retained_bytes, work }
     }
 
     /// The model in which retainable definitions may start in any sharding at `price` seconds a
