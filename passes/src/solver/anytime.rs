@@ -86,6 +86,8 @@ struct Rounds<'r, 'm, 'g> {
     best: Option<(Weight, Vec<usize>)>,
     /// Evaluations for the tables in which solutions were searched.
     tabulated: usize,
+    /// How often what elimination takes was estimated where parts were searched.
+    estimated: usize,
 }
 
 /// Minimises a model without rows, where an assignment of cost `cutoff` is known already.
@@ -110,6 +112,7 @@ pub(crate) fn solve(
         dual,
         best: None,
         tabulated: 0,
+        estimated: 0,
     };
     let solution = rounds.run();
     match (&reduced, &solution.assignment) {

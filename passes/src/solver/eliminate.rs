@@ -246,10 +246,9 @@ impl<'a> Elimination<'a> {
         if self.exact_only && !self.exact {
             return changed;
         }
-        for (i, group) in groups.into_iter().enumerate() {
+        for (i, (group, others)) in groups.into_iter().enumerate() {
             let zero = vec![Weight::ZERO; self.unary[variable].len()];
             let own = if i == 0 { &self.unary[variable] } else { &zero };
-            let others = Others::new(variable, &group);
             let message = if self.has_tables {
                 let found = message(variable, own, &group, others, self.interrupt);
                 self.evaluations = self.evaluations.saturating_add(found.evaluations);
@@ -269,27 +268,43 @@ impl<'a> Elimination<'a> {
 
     /// The factors in groups whose joint tables stay within the limits; one group if possible, and
     /// each alone once the time is over.
-    fn groups<'f>(&self, variable: usize, involved: &'f [Factor]) -> Vec<Vec<&'f Factor>> {
+    fn groups<'f>(
+        &self,
+        variable: usize,
+        involved: &'f [Factor],
+    ) -> Vec<(Vec<&'f Factor>, Others)> {
+        let with_others = |group: Vec<&'f Factor>| {
+            let others = Others::new(variable, &group);
+            (group, others)
+        };
         if self.interrupt.is_due() {
-            return involved.iter().map(|factor| vec![factor]).collect();
+            let alone = involved.iter().map(|factor| with_others(vec![factor]));
+            return alone.collect();
         }
-        let mut groups: Vec<Vec<&Factor>> = vec![Vec::new()];
+        // With fewer factors a table is no larger: those that fit together are one group.
+        let (all, others) = with_others(involved.iter().collect());
+        if all.len() <= 1 || self.fits(variable, &others) {
+            return vec![(all, others)];
+        }
+        let mut groups: Vec<Vec<&Factor>> = Vec::new();
         for factor in involved {
             let place = groups.iter().position(|group| {
                 let joined: Vec<&Factor> = group.iter().copied().chain([factor]).collect();
-                let others = Others::new(variable, &joined);
-                let size = others.size(self.limits.table);
-                group.is_empty()
-                    || size.is_some_and(|size| {
-                        size.saturating_mul(self.unary[variable].len()) <= self.limits.work
-                    })
+                self.fits(variable, &Others::new(variable, &joined))
             });
             match place {
                 Some(place) => groups[place].push(factor),
                 None => groups.push(vec![factor]),
             }
         }
-        groups
+        groups.into_iter().map(with_others).collect()
+    }
+
+    /// Whether the table over the other variables stays within the limits.
+    fn fits(&self, variable: usize, others: &Others) -> bool {
+        let combinations = |size: usize| size.saturating_mul(self.unary[variable].len());
+        let size = others.size(self.limits.table);
+        size.is_some_and(|size| combinations(size) <= self.limits.work)
     }
 
     fn decode(self) -> Minimum {

@@ -36,6 +36,10 @@ const MOST_EVALUATIONS: usize = 1 << 38;
 const OF_A_PART: usize = 1 << 29;
 const OF_ALL_PARTS: usize = 1 << 32;
 
+/// Estimates of what elimination takes, times the numbers of the model: in large ones they take
+/// longer than all else.
+const MOST_ESTIMATES: usize = 100_000_000;
+
 /// A gap at which larger models are branched as well, without more effort. (At 1.5% to 3.5% that
 /// took ten seconds and found nothing.)
 const VERY_WIDE: f64 = 0.05;
@@ -64,7 +68,9 @@ impl<'m> Rounds<'_, 'm, '_> {
             return None;
         }
         let root = Node { bound_s: self.dual.bound(), number: 0, subproblem: self.dual.clone() };
-        let most_open = (MOST_NUMBERS / numbers(&root.subproblem).max(1)).max(2);
+        let numbers = numbers(&root.subproblem).max(1);
+        let most_open = (MOST_NUMBERS / numbers).max(2);
+        let most_estimates = self.limits.interrupt.allowed(MOST_ESTIMATES / numbers);
         let mut work_left = self.limits.interrupt.allowed(OF_ALL_PARTS);
         let mut open = BinaryHeap::from([root]);
         let mut made = 1;
@@ -80,7 +86,8 @@ impl<'m> Rounds<'_, 'm, '_> {
             if self.limits.interrupt.is_due() {
                 return Some(StopReason::Interrupted);
             }
-            if work_left == 0 || open.len() > most_open {
+            let is_over = work_left == 0 || self.estimated > most_estimates;
+            if is_over || open.len() > most_open {
                 return Some(StopReason::WorkLimit);
             }
             self.offer_rounded(&mut node.subproblem, &mut work_left);
@@ -97,7 +104,7 @@ impl<'m> Rounds<'_, 'm, '_> {
     }
 
     /// Whether elimination may close the gap in the end, or it is very wide, or there is time.
-    fn is_worth_branching(&self, left: &[Vec<usize>], bound: f64) -> bool {
+    fn is_worth_branching(&mut self, left: &[Vec<usize>], bound: f64) -> bool {
         self.dual.upper_bound > bound * (1.0 + VERY_WIDE)
             || self.limits.interrupt.work > 1.0
             || self.evaluations(left) <= MOST_EVALUATIONS
@@ -109,7 +116,8 @@ impl<'m> Rounds<'_, 'm, '_> {
     }
 
     /// What elimination over these choices evaluates.
-    fn evaluations(&self, left: &[Vec<usize>]) -> usize {
+    fn evaluations(&mut self, left: &[Vec<usize>]) -> usize {
+        self.estimated += 1;
         let model = self.model.restricted(left);
         let model = Classified::new(&model);
         let tables = model.evaluations();
@@ -120,7 +128,7 @@ impl<'m> Rounds<'_, 'm, '_> {
     }
 
     /// The two parts of a node; none if it has a single assignment.
-    fn parts(&self, node: &Node<'m>) -> Vec<Dual<'m>> {
+    fn parts(&mut self, node: &Node<'m>) -> Vec<Dual<'m>> {
         let Some((variable, first)) = self.split(node) else { return Vec::new() };
         let is_first = |choice: usize| first.contains(&choice);
         let part = |removed: &dyn Fn(usize) -> bool| {
@@ -137,7 +145,7 @@ impl<'m> Rounds<'_, 'm, '_> {
     }
 
     /// The variable to be split, and the choices of the first part.
-    fn split(&self, node: &Node<'m>) -> Option<(usize, Vec<usize>)> {
+    fn split(&mut self, node: &Node<'m>) -> Option<(usize, Vec<usize>)> {
         let gap = self.dual.upper_bound - node.bound_s;
         let all = left(&node.subproblem);
         let width = |&variable: &usize| {

@@ -1,7 +1,7 @@
 //! The message of an eliminated variable: for each combination of its neighbours' classes, the
 //! best of its choices. Entries are computed side by side, in pieces.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
@@ -21,32 +21,16 @@ pub(super) struct Others {
 
 impl Others {
     pub(super) fn new(variable: usize, factors: &[&Factor]) -> Self {
-        let variables: BTreeSet<usize> = factors
-            .iter()
-            .flat_map(|factor| factor.scope.iter().copied())
-            .filter(|&v| v != variable)
-            .collect();
-        let (mut classes, mut examples) = (Vec::new(), Vec::new());
-        for &other in &variables {
-            let views: Vec<&Vec<u32>> = factors
-                .iter()
-                .filter_map(|factor| {
-                    factor.scope.iter().position(|&v| v == other).map(|i| &factor.classes[i])
-                })
-                .collect();
-            let choices = views.first().map_or(0, |view| view.len());
-            let (class, distinct) = classify(
-                (0..choices)
-                    .map(|choice| views.iter().map(|view| view[choice]).collect::<Vec<u32>>()),
-            );
-            let mut example = vec![0; distinct.len()];
-            for (choice, &c) in class.iter().enumerate().rev() {
-                example[c as usize] = choice;
+        let mut views: BTreeMap<usize, Vec<&[u32]>> = BTreeMap::new();
+        for factor in factors {
+            for (&other, classes) in factor.scope.iter().zip(&factor.classes) {
+                if other != variable {
+                    views.entry(other).or_default().push(classes);
+                }
             }
-            classes.push(class);
-            examples.push(example);
         }
-        Self { variables: variables.into_iter().collect(), classes, examples }
+        let (classes, examples) = views.values().map(|views| joined(views)).unzip();
+        Self { variables: views.into_keys().collect(), classes, examples }
     }
 
     pub(super) fn counts(&self) -> Vec<usize> {
@@ -56,6 +40,23 @@ impl Others {
     pub(super) fn size(&self, limit: usize) -> Option<usize> {
         strides(&self.counts(), limit).map(|(_, size)| size)
     }
+}
+
+/// The classes of the choices that all views of a variable have in one class, in order of first
+/// appearance, and the first choice of each.
+fn joined(views: &[&[u32]]) -> (Vec<u32>, Vec<usize>) {
+    let [first, rest @ ..] = views else { return (Vec::new(), Vec::new()) };
+    let (mut classes, _) = classify(first.iter());
+    for view in rest {
+        (classes, _) = classify(classes.iter().zip(*view));
+    }
+    let mut examples = Vec::new();
+    for (choice, &class) in classes.iter().enumerate() {
+        if class as usize == examples.len() {
+            examples.push(choice);
+        }
+    }
+    (classes, examples)
 }
 
 /// A message, and how far it came.
