@@ -5,6 +5,8 @@
 //! Remaining lines were added or removed. An assignment of least cost would need a measure of
 //! similarity that a reader could not check by eye.
 
+use std::collections::VecDeque;
+
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
@@ -94,11 +96,16 @@ pub(super) fn named(
         .collect()
 }
 
-/// Joins two lists by name: those of the second in its order, then those that only the first has.
+/// Joins two lists by name, those of one name in their order: those of the second list, then those
+/// that only the first has.
 fn matched<T>(before: Vec<(String, T)>, after: Vec<(String, T)>) -> Vec<(Option<T>, Option<T>)> {
-    let mut old: IndexMap<String, T, FxBuildHasher> = before.into_iter().collect();
+    let mut old: IndexMap<String, VecDeque<T>, FxBuildHasher> = IndexMap::default();
+    for (name, one) in before {
+        old.entry(name).or_default().push_back(one);
+    }
+    let mut first_of = |name: &str| old.get_mut(name).and_then(VecDeque::pop_front);
     let mut both: Vec<(Option<T>, Option<T>)> =
-        after.into_iter().map(|(name, new)| (old.shift_remove(&name), Some(new))).collect();
-    both.extend(old.into_values().map(|old| (Some(old), None)));
+        after.into_iter().map(|(name, new)| (first_of(&name), Some(new))).collect();
+    both.extend(old.into_values().flatten().map(|old| (Some(old), None)));
     both
 }

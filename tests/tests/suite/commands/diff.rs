@@ -136,6 +136,26 @@ fn blocks_that_differ_are_named() {
     assert!(diff(&before, &before).settings.is_empty());
 }
 
+/// Both loops begin with the same words.
+#[test]
+fn blocks_with_the_same_head_are_matched_in_order() {
+    let program = |last: &str| {
+        format!(
+            "hardware tpu-v5p\nmesh X=2\ndim B=8, T=8, C=T/4, E=T/2, D=16\ninput x[B_X, T, D]\n\
+             a[B, D] = 0.0\nscan T in C {{\ncarry a\na = tanh(a + mean_C(x))\n}}\n\
+             b[B, D] = a\nscan T in {last} {{\ncarry b\nb = tanh(b + mean_{last}(x))\n}}\n\
+             output b[B_X, D]\n"
+        )
+    };
+    let plan = |source: String| plan("loops", &source, Strategy::Search);
+    let alike = plan(program("C"));
+    assert!(diff(&alike, &alike).settings.is_empty());
+    let changed = diff(&alike, &plan(program("E")));
+    let written: Vec<_> =
+        changed.settings.iter().map(|of| [&of.what, &of.before, &of.after]).collect();
+    assert!(!written.is_empty() && written.iter().all(|[what, ..]| *what == "scan"), "{changed}");
+}
+
 #[test]
 fn the_way_back_removes_what_the_way_there_adds() {
     for (name, source) in files("tests/programs/book", ".shard") {
