@@ -45,11 +45,9 @@ pub fn numbers(count: usize) -> VecStrategy<Any> {
     vec(any::<u32>(), count)
 }
 
-/// How many random programs a test that takes long tries: `RANDOM_PROGRAMS=3` in the environment
-/// is three times as many.
-pub fn programs(usually: usize) -> usize {
-    let times = std::env::var("RANDOM_PROGRAMS").ok().and_then(|times| times.parse::<usize>().ok());
-    usually * times.unwrap_or(1)
+/// How many times as many random programs are tried as usual: `RANDOM_TIMES` in the environment.
+pub fn times() -> usize {
+    std::env::var("RANDOM_TIMES").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }
 
 /// Checks `cases` random inputs; one that fails is shrunk first. Inputs that are rejected do not

@@ -1,8 +1,8 @@
 //! Tests that take minutes: every published measurement, laws on thousands of random inputs,
 //! mutants of random plans, ladders of memory limits, programs that are branched for seconds.
 //!
-//! A target of its own, which `cargo test` leaves out and `.ci/run` runs. `RANDOM_PROGRAMS=3` tries
-//! three times as many random programs, with half an hour for them.
+//! A target of its own, which `cargo test` leaves out and `.ci/run` runs. `RANDOM_TIMES=3` tries
+//! three times as many random programs.
 
 mod accuracy;
 mod branching;

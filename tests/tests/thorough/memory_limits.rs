@@ -3,7 +3,7 @@
 
 use shardwise::options::Effort;
 use shardwise::{AxisParts, Grouping, Options, Planned, Strategy};
-use shardwise_tests::random::{Dice, draws, programs};
+use shardwise_tests::random::{Dice, draws, times};
 use shardwise_tests::random_program;
 
 fn plan(source: &str, effort: Effort, memory: f64) -> Result<Planned, shardwise::Findings> {
@@ -63,7 +63,7 @@ fn agree(source: &str, plans: &[Planned]) -> (usize, usize) {
 /// that a limit may have a plan that is costlier by less.
 #[test]
 fn looser_limits_have_no_costlier_plans() {
-    for (i, numbers) in draws().enumerate().take(programs(10)) {
+    for (i, numbers) in draws().enumerate().take(10 * times()) {
         let source = random_program::program(&numbers, 2 + i % 2, 2 + i % 5);
         let Ok(free) = as_written(&source, f64::INFINITY) else { continue };
         let all = free.report.memory.peak_bytes;
@@ -157,7 +157,7 @@ fn agreeing(
 
 #[test]
 fn limits_agree_with_each_other() {
-    let tried = programs(30);
+    let tried = 30 * times();
     let (limited, proven) = agreeing(tried, Effort::Normal, |i, numbers| {
         random_program::program(numbers, 1 + i % 2, 2 + i % 5)
     });
@@ -170,7 +170,7 @@ fn limits_agree_with_each_other() {
 fn limits_agree_where_layers_are_trained() {
     // Each operation alone: where results are computed again, little can be dropped, and a search
     // that finds nothing takes its time: minutes for a program, but for a quick one.
-    let tried = programs(6);
+    let tried = 6 * times();
     let (limited, _) = agreeing(tried, Effort::Quick, |_, numbers| {
         layers(&mut Dice::new(numbers)).replace("tpu-v5p", "tpu-v5p, fusion=none")
     });

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use shardwise::verify::{Setup, execute};
 use shardwise::{Options, Strategy};
 use shardwise_tests::mutants::{Mutant, mutants};
-use shardwise_tests::random::{draws, programs};
+use shardwise_tests::random::{draws, times};
 use shardwise_tests::snapshot::snapshot;
 use shardwise_tests::{files, random_program, read};
 
@@ -113,8 +113,7 @@ fn mutants_of_the_plans_of_the_book_are_noticed() {
 
 #[test]
 fn mutants_of_random_plans_are_noticed() {
-    let tried = programs(20);
-    let drawn: Vec<(usize, Vec<u32>)> = draws().take(tried).enumerate().collect();
+    let drawn: Vec<(usize, Vec<u32>)> = draws().take(20 * times()).enumerate().collect();
     let scored = drawn.par_iter().map(|(i, numbers)| {
         let source = random_program::program(numbers, 1 + i % 3, 1 + i % 5);
         let options = Options { memory: Some(f64::INFINITY), ..Options::default() };
@@ -125,7 +124,7 @@ fn mutants_of_random_plans_are_noticed() {
     let score = scored.reduce(Score::default, Score::and);
     let noticed = score.assert_all_noticed();
     // What is kept is the score of as many programs as are usual.
-    if programs(1) == 1 {
+    if times() == 1 {
         snapshot("mutants", "random", &noticed);
     }
 }

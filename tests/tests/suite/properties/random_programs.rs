@@ -7,7 +7,7 @@ use proptest::prelude::{TestCaseError, prop_assert};
 use proptest::strategy::Strategy as _;
 use shardwise::verify::{Setup, verify};
 use shardwise::{Options, Strategy};
-use shardwise_tests::random::{for_all, numbers};
+use shardwise_tests::random::{for_all, numbers, times};
 use shardwise_tests::random_program;
 
 /// Whether a program was accepted and its plan run.
@@ -31,12 +31,8 @@ fn is_right(source: &str, strategy: Strategy) -> Result<bool, TestCaseError> {
     }
 }
 
-fn times() -> u32 {
-    std::env::var("RANDOM_TIMES").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
-}
-
 fn run(cases: u32, axes: usize, operations: usize) {
-    let cases = cases * times();
+    let cases = cases * times() as u32;
     let ran = Cell::new(0);
     let program = |numbers: Vec<u32>| random_program::program(&numbers, axes, operations);
     let both = |source: String| {
