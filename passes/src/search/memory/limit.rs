@@ -13,8 +13,8 @@
 //! the last bound all plans, since rematerialisation never saves time; so does the search without
 //! a limit. In a pipeline there is no single step at which kept values are all live; there, and in
 //! short programs whose gap is still wide, the largest values are kept one after another, each
-//! time with a search of its own. Where the time is limited, the plan that rematerialises all comes
-//! first, since the others may not end.
+//! time with a search of its own, or, with little effort, with one plan. Where the time is limited,
+//! the plan that rematerialises all comes first, since the others may not end.
 //!
 //! Where plans have to be below some time, the bound of what is kept comes first: mostly it says
 //! that none is, in a tenth of the time of the searches, and ends as soon as it does.

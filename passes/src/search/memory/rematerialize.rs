@@ -62,7 +62,9 @@ use crate::solver::weight::Weight;
 /// The limit of prices; each takes a solution.
 const MOST_EVALUATIONS: usize = 12;
 
-/// The counts of work after which a quick search has no more prices but the first few.
+/// The counts of work after which a quick search has no more prices but the first few: about a
+/// tenth of a second. With twelve, the four large programs that were compared have the same plans,
+/// bounds and refusals, in up to twice the time.
 const QUICK_WORK: usize = 1 << 27;
 const FEW_EVALUATIONS: usize = 3;
 

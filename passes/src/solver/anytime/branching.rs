@@ -36,8 +36,9 @@ const MOST_EVALUATIONS: usize = 1 << 38;
 const OF_A_PART: usize = 1 << 29;
 const OF_ALL_PARTS: usize = 1 << 32;
 
-/// Estimates of what elimination takes, times the numbers of the model: in large ones they take
-/// longer than all else.
+/// Estimates of what elimination takes, times the numbers of the model: about 15 s where an
+/// optimizer makes hundreds of operations, and the 17 estimates of a node take longer than all
+/// else. Grids of 36 to 400 products stay below.
 const MOST_ESTIMATES: usize = 100_000_000;
 
 /// A gap at which larger models are branched as well, without more effort. (At 1.5% to 3.5% that
