@@ -22,7 +22,7 @@ use crate::solver::free_terminals;
 use crate::solver::marginals::{UNREACHABLE, seconds};
 use crate::solver::minimize::{Incumbents, Limits, Reduced, Solution, StopReason};
 use crate::solver::model::Model;
-use crate::solver::neighbourhoods::Neighbourhoods;
+use crate::solver::neighbourhoods::{Neighbourhoods, SIZES};
 use crate::solver::primal_heuristic::PrimalHeuristic;
 use crate::solver::tabulate::{Classified, TabulatedTerms};
 use crate::solver::weight::Weight;
@@ -188,7 +188,7 @@ impl Rounds<'_, '_, '_> {
             let now = (self.dual.bound(), self.dual.upper_bound, left.iter().map(Vec::len).sum());
             let mut stop = self.stop(number, before, now);
             let is_over = matches!(stop, Some(StopReason::Stalled | StopReason::WorkLimit));
-            if is_over && self.has_work_left(number) && self.search_neighbourhoods() {
+            if is_over && self.search_neighbourhoods() && self.has_work_left(number) {
                 stop = None;
             }
             let most = if stop.is_some() {
@@ -318,20 +318,11 @@ impl Rounds<'_, '_, '_> {
             if is_closed || self.limits.interrupt.is_due() {
                 break;
             }
-            let mut kept: Vec<Vec<usize>> = best.iter().map(|&choice| vec![choice]).collect();
-            for &variable in &near.variables {
-                kept[variable] = nearest(&ranked[variable], NEAR_CHOICES, Some(best[variable]));
-            }
-            // All other terms are the same for all of these choices.
-            let terms = near.terms.iter().map(|&term| &self.model.terms[term]);
-            let restricted = self.model.restricted_to(&kept, terms);
-            let restricted = Classified::new(&restricted);
-            if restricted.evaluations() > MOST_EVALUATIONS {
-                continue;
-            }
-            let Some(minimum) = eliminate(&restricted, self.trees, &self.limits) else { continue };
-            let found = in_full(&kept, &minimum.assignment);
-            if found != best && self.model.is_feasible(&found, self.trees) {
+            let mut sizes = SIZES.iter().map(|&size| &near[..size.min(near.len())]);
+            let found =
+                sizes.find_map(|near| self.best_near(near, &neighbourhoods, &ranked, &best));
+            let Some(found) = found.filter(|found| *found != best) else { continue };
+            if self.model.is_feasible(&found, self.trees) {
                 let cost = self.incumbents.cost(&found, self.trees);
                 if cost < least {
                     (least, best) = (cost, found);
@@ -341,6 +332,31 @@ impl Rounds<'_, '_, '_> {
         self.dual.upper_bound = self.dual.upper_bound.min(seconds(least));
         self.adopt(least, best);
         least < before
+    }
+
+    /// The best assignment with other choices of some variables, among their first few; `None` if
+    /// tables over these would be too large.
+    fn best_near(
+        &mut self,
+        variables: &[usize],
+        neighbourhoods: &Neighbourhoods,
+        ranked: &[Vec<usize>],
+        best: &[usize],
+    ) -> Option<Vec<usize>> {
+        let mut kept: Vec<Vec<usize>> = best.iter().map(|&choice| vec![choice]).collect();
+        for &variable in variables {
+            kept[variable] = nearest(&ranked[variable], NEAR_CHOICES, Some(best[variable]));
+        }
+        // All other terms are the same for all of these choices.
+        let terms = neighbourhoods.terms(variables);
+        let terms = terms.iter().map(|&term| &self.model.terms[term]);
+        let restricted = self.model.restricted_to(&kept, terms);
+        let restricted = Classified::new(&restricted);
+        if restricted.evaluations() > MOST_EVALUATIONS {
+            return None;
+        }
+        let minimum = eliminate(&restricted, self.trees, &self.limits)?;
+        Some(in_full(&kept, &minimum.assignment))
     }
 
     /// The minimum over all remaining choices, if exact elimination is within the limits.

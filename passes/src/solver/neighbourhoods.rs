@@ -5,27 +5,25 @@
 //! together: a value gathered for one reader only pays if the next reader takes it, too. Around
 //! each variable in turn, those that share a term with it, and then with these, are free among
 //! their few best choices by reduced cost; the minimum over all of these is exact. Terms of many
-//! variables do not make neighbours of them: a parameter that everything reads would.
+//! variables do not make neighbours of them: a parameter that everything reads would. Where tables
+//! over all of them would be too large, those nearest to the first change without the others.
+
+use std::collections::BTreeSet;
 
 use crate::solver::model::{Model, Term};
 
-/// Variables that change together.
-const SIZE: usize = 10;
+/// Variables that change together, and where tables over so many would be too large.
+pub(crate) const SIZES: [usize; 2] = [10, 6];
 
 /// Variables of a term that makes neighbours of them, at most.
 const MOST_OF_TERM: usize = 6;
 
-/// Variables that change together.
-pub(crate) struct Neighbourhood {
-    /// Those near one of them, which is the first.
-    pub(crate) variables: Vec<usize>,
-    /// The terms that depend on any of them, in order.
-    pub(crate) terms: Vec<usize>,
-}
-
 /// For each variable, those that are near it.
 pub(crate) struct Neighbourhoods {
-    of: Vec<Neighbourhood>,
+    /// The terms that depend on each variable.
+    terms_of: Vec<Vec<usize>>,
+    /// For each variable, itself and those near it, the nearest first.
+    near: Vec<Vec<usize>>,
 }
 
 impl Neighbourhoods {
@@ -42,28 +40,32 @@ impl Neighbourhoods {
         let around = |centre: usize| {
             let mut near = vec![centre];
             let mut next = 0;
-            while next < near.len() && near.len() < SIZE {
+            while next < near.len() && near.len() < SIZES[0] {
                 let narrow = terms_of[near[next]].iter().filter(is_narrow);
                 let reached = narrow.flat_map(|&term| &scopes[term]);
                 for &variable in reached {
-                    if near.len() < SIZE && !near.contains(&variable) {
+                    if near.len() < SIZES[0] && !near.contains(&variable) {
                         near.push(variable);
                     }
                 }
                 next += 1;
             }
-            let mut terms: Vec<usize> =
-                near.iter().flat_map(|&near| &terms_of[near]).copied().collect();
-            terms.sort_unstable();
-            terms.dedup();
-            Neighbourhood { variables: near, terms }
+            near
         };
-        Self { of: (0..model.unary.len()).map(around).collect() }
+        let near = (0..model.unary.len()).map(around).collect();
+        Self { terms_of, near }
     }
 
-    /// One neighbourhood after another.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Neighbourhood> {
-        self.of.iter()
+    /// The variables near one after another, the nearest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[usize]> {
+        self.near.iter().map(Vec::as_slice)
+    }
+
+    /// The terms that depend on any of some variables, in order.
+    pub(crate) fn terms(&self, variables: &[usize]) -> Vec<usize> {
+        let terms: BTreeSet<usize> =
+            variables.iter().flat_map(|&variable| &self.terms_of[variable]).copied().collect();
+        terms.into_iter().collect()
     }
 }
 
