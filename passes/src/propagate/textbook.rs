@@ -23,8 +23,9 @@
 //! A reshard takes the fewest steps. The *wanted* result is given by brackets on the left side,
 //! else by the value's output declaration. A gathered value is reused, except that copies of
 //! declared values are freed where the forward part ends: a weight gathered for it is gathered a
-//! second time for its gradient. Where the rules do not fit the brackets at the operands, the
-//! cheapest layout that does is used.
+//! second time for its gradient. Where the rules do not fit the brackets at the operands, or lead to
+//! a sharding that is not in the part of all that is tabulated, the cheapest layout that does is
+//! used.
 
 mod wanted;
 
@@ -33,7 +34,7 @@ use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, OpKind, Operand, Phase, Value};
-use shardwise_ir::sharding::{Pin, Reduction, Sharding};
+use shardwise_ir::sharding::{Pin, Sharding};
 
 use crate::cost::local;
 use crate::insert_collectives::placement::{self, StepPlacer, closed, collective_step};
@@ -312,7 +313,8 @@ impl<'a> TextbookPlanner<'a> {
         if let Some(pin) = self.wanted(op) {
             matmul_cases::leave_pending(op, &starts, &mut targets, pin);
         }
-        let found = self.find_all(op, &targets).filter(|_| self.can_run(op, &targets));
+        let found = self.find_all(op, &targets);
+        let found = found.filter(|needs| self.can_run(op, &targets) && self.reaches(op, needs));
         found.or_else(|| self.cheapest_operand_states(op))
     }
 
@@ -347,15 +349,22 @@ impl<'a> TextbookPlanner<'a> {
         let mut operands = op.operands.iter().zip(shardings);
         operands.all(|(operand, to)| operand.pin.as_ref().is_none_or(|pin| pin.accepts(to)))
             && matmul_cases::fit_together(self.program(), op, shardings)
-            && (!op.is(&MapForm::LoopCarried) || result_exists())
+            && (self.tables.part.is_whole && !op.is(&MapForm::LoopCarried) || result_exists())
+    }
+
+    /// Whether there are steps to these states. A part of all shardings may not have them.
+    fn reaches(&self, op: &Op, needs: &[State]) -> bool {
+        let reaches = |(operand, &need): (&Operand, &State)| {
+            let start = self.start(operand.value, operand.pin.as_ref());
+            self.tables.of(operand.value).distance(start, need).is_finite()
+        };
+        self.tables.part.is_whole || op.operands.iter().zip(needs).all(reaches)
     }
 
     /// The layout that fits the brackets and is cheapest from here, the operation's own time
     /// included.
     fn cheapest_operand_states(&self, op: &Op) -> Option<Vec<State>> {
-        let partial: Vec<Option<Reduction>> =
-            op.operands.iter().map(|o| self.tables.partial(o.value)).collect();
-        let layouts = op_layouts::layouts(self.program(), op, &partial);
+        let layouts = self.tables.layouts_of_part(op);
         let priced = layouts
             .iter()
             .filter_map(|layout| self.price(op, layout))

@@ -3,7 +3,7 @@
 
 use shardwise::options::Effort;
 use shardwise::verify::{Setup, verify};
-use shardwise::{Options, plan};
+use shardwise::{Options, Strategy, plan};
 
 fn quick() -> Options {
     Options { effort: Effort::Quick, ..Options::default() }
@@ -65,5 +65,26 @@ fn large_spaces_have_plans_that_compute_the_program() {
         assert!(bound_s <= planned.report.serial_s, "{planned}");
         let verdict = verify("large", &source, &quick(), &Setup::default()).expect("it runs");
         assert!(verdict.mismatch.is_none() && verdict.undefined == 0, "{planned}");
+    }
+}
+
+/// Programs whose shardings by the rules are in no group of axes.
+const MIXED: [&str; 2] = [
+    "mesh A=2, B=2, C=2, D=2, E=2, F=2\ndim I=64, J=64, K=64\ninput x[I_A, J_B]\n\
+     param w[J_C, K_D], v[K_E, J_F]\nh = relu(x *J w)\ny = h *K v\noutput y[I_?, J_?]\n",
+    "mesh A=2, B=2, C=2, D=2\ndim P=2, Q=2, R=2, S=2, T=2, U=4, V=4\n\
+     input x[P_A, Q_B, R_C, S_D, T, U], z[P, Q, R, S, T, V]\ny = x *P,Q z\n\
+     u = softmax_U(y)\noutput u[R_A, S_B, T_?, U_?, V_?]\n",
+];
+
+#[test]
+fn the_rules_have_a_plan_in_large_spaces_too() {
+    for source in MIXED.map(|source| format!("hardware tpu-v5p\n{source}")) {
+        let options = Options { strategy: Strategy::Textbook, ..quick() };
+        let by_rules = plan("rules", &source, &options).expect("a plan");
+        let verdict = verify("rules", &source, &options, &Setup::default()).expect("it runs");
+        assert!(verdict.mismatch.is_none() && verdict.undefined == 0, "{by_rules}");
+        let found = plan("search", &source, &quick()).expect("a plan");
+        assert!(found.report.serial_s <= by_rules.report.serial_s, "{found}");
     }
 }
