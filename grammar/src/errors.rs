@@ -193,8 +193,13 @@ impl Faulty<'_> {
                 .help("write `C[I] = …`, or `… -> C[I]` after it");
         }
         let message = format!("`{}` is not a statement", excerpt(text));
-        Diag::error(syntax::UNREADABLE, message, first, "not understood")
-            .help("a statement declares (`mesh X=4`, `input A[I_X]`) or defines (`C = A *J B`)")
+        Diag::error(syntax::UNREADABLE, message, first, "not understood").help(
+            if text.starts_with('{') {
+                "a program is not JSON, and that of a plan is not read again: give the program itself"
+            } else {
+                "a statement declares (`mesh X=4`, `input A[I_X]`) or defines (`C = A *J B`)"
+            },
+        )
     }
 }
 

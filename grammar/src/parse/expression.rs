@@ -75,8 +75,9 @@ impl Reader<'_> {
             Rule::tensor => self.tensor(pair),
             Rule::call | Rule::bare_call => ExprKind::Call(self.call(pair)),
             _ => {
+                // With its parentheses, so that what is around it quotes both.
                 let inner = pair.into_inner().find(|p| p.as_rule() == Rule::expr);
-                return inner.map_or_else(|| nothing(span), |p| self.expr(p));
+                inner.map_or_else(|| nothing(span).node, |p| self.expr(p).node)
             }
         };
         Spanned::new(kind, span)

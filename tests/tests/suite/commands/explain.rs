@@ -177,6 +177,16 @@ fn the_state_of_an_optimizer_is_declared_by_its_statement() {
 }
 
 #[test]
+fn a_product_is_quoted_with_the_parentheses_of_its_factors() {
+    let source = "hardware tpu-v5p\nmesh X=4\ndim B=1024, T=64, D=512, F=512\n\
+        input Sent[B_X, T], X1[T, D]\nparam Win[D_X, F]\n\
+        y = relu((Sent *T X1) *D Win) + 1\noutput y[B, F]\n";
+    let reported = causes("quoted", source, &Options::default(), &Target::parse("Win"));
+    let text = Explanation::Plan(reported).to_string();
+    assert!(text.contains("needed by: line 6: `(Sent *T X1) *D Win`"), "{text}");
+}
+
+#[test]
 fn a_summary_has_the_bubble_of_pipelines() {
     let source = "hardware h100\nmesh Z=4 ib, Y=8\ndim B=2048, D=8192, F=32768\n\
         input x[B, D], dy[B, D]\npipeline Z, microbatches=8 {\nrepeat L=8 {\ncarry x\n\
