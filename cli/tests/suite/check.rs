@@ -284,3 +284,16 @@ fn every_format_can_go_to_a_file() {
         );
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_in_a_folder_whose_name_is_no_text_is_named_as_that() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::new("names");
+    folder.write("good.shard", CLEAN);
+    let odd = folder.0.join(std::ffi::OsStr::from_bytes(b"odd\xff.shard"));
+    std::fs::write(odd, CLEAN).expect("a file can be written");
+    let (code, _, error) = folder.check(&["."]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("is not UTF-8; rename it"), "{error}");
+}
