@@ -238,7 +238,13 @@ fn errors_say_what_to_change() {
     assert!(nowhere.contains("no strategy on 16 chips fits"), "{nowhere}");
     assert!(nowhere.contains("and has 1 MB") && nowhere.contains("--chips"), "{nowhere}");
     let stages = Request { stages: vec![3], ..of.clone() };
-    assert!(refused(LAYERS, &stages, &Options::default()).contains("other --stages"));
+    let apart = refused(LAYERS, &stages, &Options::default());
+    assert!(apart.ends_with("slowest network; write --stages '1|2'"), "{apart}");
+    let narrow = Request { stages: vec![2], axes: 1, ..of.clone() };
+    assert!(refused(LAYERS, &narrow, &Options::default()).ends_with("write more --axes"));
+    let few = Request { stages: vec![2], microbatches: vec![1], ..of.clone() };
+    let few = refused(LAYERS, &few, &Options::default());
+    assert_eq!(few, "2 stages with 1f1b run no --microbatches 1; write --microbatches 2");
     assert!(refused(FORWARD, &stages, &Options::default()).contains("leave --stages out"));
     let indivisible = Request { microbatches: vec![3], ..of.clone() };
     let illegal = refused(LAYERS, &indivisible, &Options::default());
