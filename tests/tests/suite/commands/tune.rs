@@ -357,54 +357,6 @@ fn a_stopped_search_returns_the_best_so_far() {
     assert!(text.contains("left when it was stopped"), "{text}");
 }
 
-/// The number after a flag.
-fn flag(text: &str, name: &str) -> u64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    let number = line.and_then(|rest| rest.trim_start_matches(['=', ' ']).parse().ok());
-    number.unwrap_or_else(|| panic!("no {name} in {text}"))
-}
-
-#[test]
-fn flags_of_frameworks_multiply_to_the_chips() {
-    let format = |name: &str| FORMATS.iter().find(|format| format.name == name).expect("a format");
-    for stages in [1, 2] {
-        let request = Request { stages: vec![stages], ..small(8) };
-        let tuned = tuned(LAYERS, &request, &limited(40e6));
-        let best = &tuned.strategies[0];
-        let megatron = (format("megatron").write)(&tuned).expect("flags");
-        let parts = ["tensor", "pipeline"]
-            .map(|kind| flag(&megatron, &format!("--{kind}-model-parallel-size")));
-        assert_eq!(parts[1], stages, "{megatron}");
-        assert_eq!(flag(&megatron, "--global-batch-size"), 512);
-        let count = best.microbatches.expect("it is trained");
-        let context = flag(&megatron, "--context-parallel-size");
-        let data = 8 / (parts[0] * parts[1] * context);
-        assert_eq!(flag(&megatron, "--micro-batch-size") * data * count, 512, "{megatron}");
-        let recomputes = megatron.contains("--recompute-granularity full");
-        assert_eq!(recomputes, best.recompute == "layers", "{megatron}");
-        let maxtext = (format("maxtext").write)(&tuned).expect("flags");
-        let kinds = ["data", "fsdp", "tensor", "context", "expert", "pipeline"];
-        let ways = kinds.map(|kind| flag(&maxtext, &format!("ici_{kind}_parallelism")));
-        assert_eq!(ways.iter().product::<u64>(), 8, "{maxtext}");
-        let titan = (format("torchtitan").write)(&tuned).expect("flags");
-        let kinds = [
-            "data_parallel_replicate",
-            "data_parallel_shard",
-            "tensor_parallel",
-            "context_parallel",
-            "pipeline_parallel",
-        ];
-        let ways = kinds.map(|kind| flag(&titan, &format!("--parallelism.{kind}_degree")));
-        assert_eq!(ways.iter().product::<u64>(), 8, "{titan}");
-        let deepspeed = (format("deepspeed").write)(&tuned).expect("a configuration");
-        let config: serde_json::Value = serde_json::from_str(&deepspeed).expect("JSON");
-        assert_eq!(config["gradient_accumulation_steps"], count);
-        assert_eq!(config["tensor_parallel"]["autotp_size"], parts[0]);
-    }
-    let forward = tuned(FORWARD, &Request::of_chips(8), &Options::default());
-    assert!((format("megatron").write)(&forward).is_err_and(|text| text.contains("backward")));
-}
-
 #[test]
 fn a_curve_has_the_best_of_each_number_of_chips() {
     assert_eq!(doubled(3, 24), [3, 6, 12, 24]);
