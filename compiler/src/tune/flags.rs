@@ -232,6 +232,8 @@ pub(super) fn megatron(tuned: &Tuned) -> Result<String, String> {
     }
     if of.recomputes(Recompute::AllButProducts) {
         of.lacks.push("everything but the results of products is computed again".to_owned());
+    } else if of.recomputes(Recompute::AsWritten) {
+        of.lacks.push("what the program's `checkpoint` computes again".to_owned());
     }
     of.lacks_offload();
     if of.multiplies(Products::Fp8) {

@@ -247,8 +247,10 @@ impl<'s> Template<'s> {
         let is_written =
             self.statements().any(|statement| matches!(statement, Statement::Checkpoint { .. }));
         let has_layers = self.layers().next().is_some();
-        if is_written && !self.free || self.backward().is_none() || !has_layers {
+        if is_written && !self.free || self.backward().is_none() {
             vec![Recompute::AsWritten]
+        } else if !has_layers {
+            vec![Recompute::Nothing]
         } else {
             request.recompute.clone()
         }

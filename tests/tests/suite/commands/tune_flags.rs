@@ -132,3 +132,18 @@ fn parameters_that_are_whole_on_several_groups_of_devices_are_copies() {
     let deepspeed = written(&hybrid, "deepspeed").expect("a configuration");
     assert!(deepspeed.contains(&format!("{copies} copies of what is sharded")), "{deepspeed}");
 }
+
+#[test]
+fn what_is_computed_again_is_what_a_checkpoint_says() {
+    let request = Request { microbatches: vec![1], best: 1, ..Request::of_chips(16) };
+    let without = tuned(HYBRID, &request, &Options::default());
+    assert_eq!(without.strategies[0].recompute, "none");
+    let deepspeed = written(&without, "deepspeed").expect("a configuration");
+    assert!(!deepspeed.contains("computed again"), "{deepspeed}");
+    let titan = written(&without, "torchtitan").expect("flags");
+    assert!(titan.contains("--activation_checkpoint.mode=none\n"), "{titan}");
+    let with = LAYERS.replace("  carry x\n", "  carry x\n  checkpoint\n");
+    let megatron = written(&tuned(&with, &small(8), &Options::default()), "megatron");
+    let megatron = megatron.expect("flags");
+    assert!(megatron.contains("not expressed: what the program's `checkpoint`"), "{megatron}");
+}
