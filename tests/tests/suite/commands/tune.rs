@@ -246,6 +246,9 @@ fn errors_say_what_to_change() {
     let few = refused(LAYERS, &few, &Options::default());
     assert_eq!(few, "2 stages with 1f1b run no --microbatches 1; write --microbatches 2");
     assert!(refused(FORWARD, &stages, &Options::default()).contains("leave --stages out"));
+    let alone = vec![("alone".to_owned(), LAYERS.to_owned())];
+    let against = refused(LAYERS, &Request { against: alone, ..of.clone() }, &Options::default());
+    assert!(against.contains("`alone` has a mesh of 1 device, and --chips is 16"), "{against}");
     let indivisible = Request { microbatches: vec![3], ..of.clone() };
     let illegal = refused(LAYERS, &indivisible, &Options::default());
     assert!(illegal.contains("is legal") && illegal.contains("--free"), "{illegal}");
