@@ -150,6 +150,21 @@ pub(super) fn option(text: &str, shapes: &Shapes) -> Option<Habit> {
     Some(Habit::new(text, &text[at..at + option.len()], message, "an option", help))
 }
 
+/// `attention(q, k, v, causal=True)`.
+pub(super) fn truth(text: &str) -> Option<Habit> {
+    let (at, value) = ["True", "true", "False", "false"]
+        .into_iter()
+        .find_map(|value| Some((text.find(&format!("={value}"))?, value)))?;
+    let option = last_word(&text[..at]);
+    let help = if value.eq_ignore_ascii_case("true") {
+        format!("write `{}`", option.strip_prefix("is_").unwrap_or(option))
+    } else {
+        "leave it out".to_owned()
+    };
+    let message = format!("`{option}` has no value: it is written, or not");
+    Some(Habit::new(text, &text[at - option.len()..=at + value.len()], message, "an option", help))
+}
+
 /// The dimension at `-1`, `0`, ….
 fn place<'d>(number: &str, dims: &'d [String]) -> Option<&'d String> {
     let digits: String = number.chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();
