@@ -154,6 +154,7 @@ fn a_wrong_configuration_is_shown_at_its_place_and_ends_with_2() {
         ("ignore = \n", "SW902"),
         ("exclude = [\"a{\"]\n", "is no pattern for paths"),
         ("ignore = \"SW301\"\n", "this is not a list"),
+        ("exclude = \"old.shard\"\n", "write a list: `[\"old.shard\"]`"),
         ("options = 1\n", "this is not a table"),
         ("[options.SW321]\nshare = \"1%\"\n", "this is not a number"),
         ("[options.SW331]\nshare = nan\n", "NaN is not a number from 0 on"),
