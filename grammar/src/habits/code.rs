@@ -165,6 +165,30 @@ pub(super) fn truth(text: &str) -> Option<Habit> {
     Some(Habit::new(text, &text[at - option.len()..=at + value.len()], message, "an option", help))
 }
 
+/// `x > 0 and x < 1`, `(a > b) | (c > d)`.
+pub(super) fn logic(text: &str) -> Option<Habit> {
+    const BOTH: &str = "write the product of both masks: `(x > 0.0) * (y > 0.0)`";
+    const EITHER: &str = "write the larger of both masks: `maximum(x > 0.0, y > 0.0)`";
+    let signs = [
+        (" and ", BOTH),
+        (" && ", BOTH),
+        (" & ", BOTH),
+        (" or ", EITHER),
+        (" || ", EITHER),
+        (" | ", EITHER),
+    ];
+    let (at, sign, help) = signs
+        .into_iter()
+        .find_map(|(sign, help)| Some((text.find(sign)? + 1, sign.trim(), help)))?;
+    let is_of_masks = ["<", ">", "==", "!="].iter().any(|of| text[..at].contains(of));
+    is_of_masks.then(|| Habit {
+        at: (at, at + sign.len()),
+        message: format!("`{sign}` is no operator"),
+        label: "joins masks",
+        help: help.to_owned(),
+    })
+}
+
 /// The dimension at `-1`, `0`, ….
 fn place<'d>(number: &str, dims: &'d [String]) -> Option<&'d String> {
     let digits: String = number.chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();
