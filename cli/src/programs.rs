@@ -38,7 +38,7 @@ fn below(folder: &str) -> impl Iterator<Item = Result<String>> {
     walk.filter_map(move |entry| match entry {
         Ok(entry) => {
             let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-            (is_file && is_program(entry.path())).then(|| Ok(shown(entry.path())))
+            (is_file && is_program(entry.path())).then(|| shown(entry.path()))
         }
         Err(error) => Some(Err(Error::usage(format!("cannot read below `{folder}`: {error}")))),
     })
@@ -48,8 +48,11 @@ fn is_program(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "shard")
 }
 
-/// A path in messages, with `/` on every system.
-fn shown(path: &Path) -> String {
-    let path = path.to_string_lossy().replace('\\', "/");
-    path.strip_prefix("./").map_or(path.clone(), str::to_owned)
+/// A path in messages, with `/` on every system; an error where it is no text.
+fn shown(path: &Path) -> Result<String> {
+    let path = path.to_str().ok_or_else(|| {
+        Error::usage(format!("the name of `{}` is not UTF-8; rename it", path.display()))
+    })?;
+    let path = if cfg!(windows) { path.replace('\\', "/") } else { path.to_owned() };
+    Ok(path.strip_prefix("./").map_or(path.clone(), str::to_owned))
 }

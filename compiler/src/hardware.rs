@@ -53,7 +53,7 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<Hardware>, Findings> {
 /// The same, with the mistakes as they are.
 pub(crate) fn chips(text: &str) -> Result<Vec<Hardware>, Vec<Diag>> {
     let mut tables: IndexMap<Spanned<String>, Table> =
-        toml::from_str(text).map_err(|error| vec![unreadable(&error)])?;
+        toml::from_str(text).map_err(|error| vec![unreadable(&error, text)])?;
     // In the order of the file, which is not that of the reader.
     tables.sort_by(|a, _, b, _| a.span().start.cmp(&b.span().start));
     let mut reader = Reader {
@@ -114,7 +114,7 @@ pub fn clash<'h>(chips: impl IntoIterator<Item = &'h Hardware>) -> Option<&'h Ha
         .find(|chip| seen.insert(chip.name.as_str(), chip).is_some_and(|other| other != *chip))
 }
 
-fn unreadable(error: &toml::de::Error) -> Diag {
+fn unreadable(error: &toml::de::Error, text: &str) -> Diag {
     let message = error.message().lines().next().unwrap_or("not understood");
     // The error of serde for a key before the first table.
     let message = if message.ends_with("expected a map") {
@@ -122,9 +122,16 @@ fn unreadable(error: &toml::de::Error) -> Diag {
     } else {
         message
     };
-    let diag =
-        Diag::error(BAD_HARDWARE, message, error.span().map_or(Span::default(), to_span), "here");
-    diag.help(FORM)
+    let span = error.span().map_or(Span::default(), to_span);
+    let diag = Diag::error(BAD_HARDWARE, message, span, "here");
+    diag.help(number_before(text, span).unwrap_or_else(|| FORM.to_owned()))
+}
+
+/// What the key wants in whose value a place is no TOML, such as `80GB`.
+fn number_before(text: &str, at: Span) -> Option<String> {
+    let (key, _) = text.get(..at.start)?.rsplit('\n').next()?.split_once('=')?;
+    let (_, what, scale, _) = numbers::all().find(|(known, ..)| *known == key.trim())?;
+    Some(format!("give {what}, as a number without its unit, such as {}", scale.example()))
 }
 
 fn to_span(range: Range<usize>) -> Span {

@@ -306,7 +306,7 @@ pub fn tune(
     let request = &Request { dtypes, batches, ..request.clone() };
     let candidates = template.candidates(&shapes, request);
     if candidates.is_empty() {
-        return Err(Refused::Options(template.emptied_by(request)));
+        return Err(Refused::Options(template.emptied_by(request, &machine, &shapes)));
     }
     if !request.against.is_empty() && !request.batches.is_empty() {
         return Err(Refused::Options(

@@ -61,6 +61,13 @@ fn call_without_parentheses(before: &str, rest: &str) -> Option<String> {
     is_call.then(|| format!("{function}({rest})"))
 }
 
+/// The axes after a size, `64` and `_X`; a `_` between digits belongs to the size.
+fn size_and_axes(text: &str) -> (&str, &str) {
+    let is_between = |at: usize| text[at + 1..].starts_with(|c: char| c.is_ascii_digit());
+    let mut places = text.match_indices('_').map(|(at, _)| at);
+    text.split_at(places.find(|&at| !is_between(at)).unwrap_or(text.len()))
+}
+
 /// Whether a text begins with a comparison.
 fn compares(text: &str) -> bool {
     ["<", ">", "==", "!="].iter().any(|sign| text.starts_with(sign))
@@ -73,13 +80,16 @@ impl Faulty<'_> {
         match mark {
             Mark::Statement => self.bad_statement(),
             Mark::Rest => self.bad_rest(at, &marked),
-            Mark::NumberAsDim => Diag::error(
-                syntax::BAD_DIM,
-                format!("`{marked}` is a size, not a dimension"),
-                at,
-                "not a name",
-            )
-            .help(format!("declare `dim N={marked}`, and write `N` here")),
+            Mark::NumberAsDim => {
+                let (size, axes) = size_and_axes(&marked);
+                Diag::error(
+                    syntax::BAD_DIM,
+                    format!("`{marked}` is a size, not a dimension"),
+                    at,
+                    "not a name",
+                )
+                .help(format!("declare `dim N={size}`, and write `N{axes}` here"))
+            }
             Mark::Unbracketed => Diag::error(
                 syntax::MISSING,
                 format!("the brackets are missing before `{marked}`"),

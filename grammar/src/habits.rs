@@ -108,6 +108,7 @@ pub(crate) fn recognise(faulty: Faulty<'_>, shapes: &Shapes) -> Option<Diag> {
         .or_else(|| code::keyword(text))
         .or_else(|| code::assignment(text))
         .or_else(|| code::option(text, shapes))
+        .or_else(|| code::truth(text))
         .or_else(|| indexing::index(text, shapes))
         .or_else(|| indexing::module(text))
         .or_else(|| code::block(text, shapes))
@@ -116,6 +117,7 @@ pub(crate) fn recognise(faulty: Faulty<'_>, shapes: &Shapes) -> Option<Diag> {
         .or_else(|| directives::backward(text))
         .or_else(|| directives::optimizer(text, shapes))
         .or_else(|| directives::recomputation(text))
+        .or_else(|| code::logic(text))
         .or_else(|| products::power(text))
         .or_else(|| products::product(text, shapes))
         .or_else(|| code::method(text))?;

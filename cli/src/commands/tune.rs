@@ -76,8 +76,13 @@ fn scaling(
     request: (&Request, &[u64]),
     options: &Options,
 ) -> Result<String> {
-    if args.serving.prefill.is_some() {
-        return Err(Error::usage("--prefill needs one number of --chips"));
+    let of_one_number = [
+        ("--prefill", args.serving.prefill.is_some()),
+        ("--against", !args.against.is_empty()),
+        ("--what-if", args.what_if),
+    ];
+    if let Some((option, _)) = of_one_number.iter().find(|(_, is_given)| *is_given) {
+        return Err(Error::usage(format!("{option} needs one number of --chips")));
     }
     if args.output.is_some() {
         return Err(Error::usage(

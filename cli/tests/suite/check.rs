@@ -154,6 +154,7 @@ fn a_wrong_configuration_is_shown_at_its_place_and_ends_with_2() {
         ("ignore = \n", "SW902"),
         ("exclude = [\"a{\"]\n", "is no pattern for paths"),
         ("ignore = \"SW301\"\n", "this is not a list"),
+        ("exclude = \"old.shard\"\n", "write a list: `[\"old.shard\"]`"),
         ("options = 1\n", "this is not a table"),
         ("[options.SW321]\nshare = \"1%\"\n", "this is not a number"),
         ("[options.SW331]\nshare = nan\n", "NaN is not a number from 0 on"),
@@ -283,4 +284,17 @@ fn every_format_can_go_to_a_file() {
             folder.read("out")
         );
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_in_a_folder_whose_name_is_no_text_is_named_as_that() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::new("names");
+    folder.write("good.shard", CLEAN);
+    let odd = folder.0.join(std::ffi::OsStr::from_bytes(b"odd\xff.shard"));
+    std::fs::write(odd, CLEAN).expect("a file can be written");
+    let (code, _, error) = folder.check(&["."]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("is not UTF-8; rename it"), "{error}");
 }

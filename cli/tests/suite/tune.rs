@@ -101,6 +101,11 @@ fn several_numbers_of_chips_are_a_curve() {
     assert_eq!(html.status.code(), Some(2), "{}", text(&html.stderr));
     assert!(text(&html.stderr).contains("text, md, csv, json"));
     assert_eq!(run(&["tune", "-", "--chips", "16..8"], MLP).status.code(), Some(2));
+    for option in [&["--what-if"][..], &["--against", "tests/programs/fsdp_tp.shard"]] {
+        let refused = run(&[&["tune", "-", "--chips", "8..16"], option].concat(), MLP);
+        let error = text(&refused.stderr);
+        assert!(error.contains(&format!("{} needs one number of --chips", option[0])), "{error}");
+    }
 }
 
 #[test]

@@ -22,7 +22,8 @@ const TIMES: [(&str, f64); 2] = [("measured_us", 1e-6), ("measured_s", 1.0)];
 /// Where the table begins, if there is one: at a line of names, `kind` among them. Spreadsheets
 /// write a byte order mark before it.
 pub(super) fn head(text: &str) -> Option<usize> {
-    let is_head = |line: &str| line.split(',').any(|name| name.trim() == "kind");
+    let is_kind = |name: &str| name.trim().trim_matches('"') == "kind";
+    let is_head = |line: &str| line.split(',').any(is_kind);
     let marked = text.trim_start_matches(BYTE_ORDER_MARK);
     let mut start = text.len() - marked.len();
     for line in marked.split_inclusive('\n') {

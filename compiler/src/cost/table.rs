@@ -83,7 +83,8 @@ fn held_line(what: &str, held: &Held) -> Option<String> {
 
 fn repeated(cost: &Cost) -> String {
     let times = cost.device_flops * cost.devices as f64 / cost.flops.max(1.0);
-    if times > 1.001 {
+    // Less is printed as `1x`.
+    if times >= 1.005 {
         format!(" (work repeated {}x)", units::number(times))
     } else {
         String::new()

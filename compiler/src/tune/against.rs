@@ -46,8 +46,8 @@ pub(super) fn planned(
         let mesh = &planned.plan.program.mesh;
         if mesh.devices() != request.chips {
             return Err(Refused::Options(format!(
-                "`{name}` has a mesh of {} devices, and --chips is {}; compare equal numbers",
-                mesh.devices(),
+                "`{name}` has a mesh of {}, and --chips is {}; compare equal numbers",
+                units::counted(mesh.devices(), "device"),
                 request.chips
             )));
         }

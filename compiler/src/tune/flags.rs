@@ -31,6 +31,8 @@ struct Degrees {
     dtypes: &'static str,
     /// The pipeline, where there is one.
     staging: Option<Staging>,
+    /// The layers of all its stages.
+    layers: u64,
     batch: Option<u64>,
     /// What no flag expresses.
     lacks: Vec<String>,
@@ -56,6 +58,7 @@ impl Degrees {
             recompute: strategy.recompute,
             dtypes: strategy.dtypes,
             staging: strategy.pipeline,
+            layers: strategy.staged_layers.unwrap_or(0),
             batch: tuned.batch,
             lacks: Vec::new(),
         };
@@ -134,6 +137,21 @@ impl Degrees {
         found.map(|(_, name)| *name)
     }
 
+    /// Runs of layers, one after another, on all stages.
+    fn runs(&self) -> u64 {
+        self.pipeline * self.staging.map_or(1, |staging| staging.chunks)
+    }
+
+    /// The layers of a run, where all have equally many; else a remark.
+    fn layers_of_run(&mut self) -> Option<u64> {
+        let (layers, runs) = (self.layers, self.runs());
+        let is_equal = layers.is_multiple_of(runs);
+        if !is_equal {
+            self.lacks.push(format!("{layers} layers are not equally many in {runs} runs of them"));
+        }
+        is_equal.then(|| layers / runs)
+    }
+
     /// Samples of a microbatch on one of them, where they are whole.
     fn micro_batch(&self) -> Option<u64> {
         let parts = self.data() * self.microbatches;
@@ -171,10 +189,16 @@ fn mixed(strategy: &Strategy) -> impl Iterator<Item = String> {
 
 const HEAD: &str = "# The winner of `shardwise tune`; what no flag expresses is below.\n";
 
+/// What Megatron-FSDP is begun with; it refuses other formats of checkpoints.
+const MEGATRON_FSDP: &str = "--use-megatron-fsdp\n\
+    --data-parallel-sharding-strategy optim_grads_params\n--no-gradient-accumulation-fusion\n\
+    --ckpt-format fsdp_dtensor\n";
+
 /// Flags of Megatron-LM.
 pub(super) fn megatron(tuned: &Tuned) -> Result<String, String> {
     let mut of = Degrees::of(tuned)?;
     of.schedule(&[(Schedule::OneForwardOneBackward, "")]);
+    of.layers_of_run();
     let mut out = HEAD.to_owned();
     let mut flag = |name: &str, value: u64| {
         let _ = writeln!(out, "--{name} {value}");
@@ -188,14 +212,16 @@ pub(super) fn megatron(tuned: &Tuned) -> Result<String, String> {
     flag("expert-model-parallel-size", of.expert);
     of.batch.iter().for_each(|&batch| flag("global-batch-size", batch));
     of.micro_batch().iter().for_each(|&batch| flag("micro-batch-size", batch));
+    if of.sharded > 1 && of.replicated > 1 {
+        flag("num-distributed-optimizer-instances", of.replicated);
+    }
     if of.sequence {
         out += "--sequence-parallel\n";
     }
     if of.sharded > 1 {
-        out += "--use-megatron-fsdp\n--data-parallel-sharding-strategy optim_grads_params\n\
-            --no-gradient-accumulation-fusion\n";
+        out += MEGATRON_FSDP;
     }
-    out += "--use-distributed-optimizer\n";
+    out += "--use-distributed-optimizer\n--bf16\n";
     if of.recomputes_layers() {
         out += "--recompute-granularity full\n--recompute-method uniform\n\
             --recompute-num-layers 1\n";
@@ -206,6 +232,8 @@ pub(super) fn megatron(tuned: &Tuned) -> Result<String, String> {
     }
     if of.recomputes(Recompute::AllButProducts) {
         of.lacks.push("everything but the results of products is computed again".to_owned());
+    } else if of.recomputes(Recompute::AsWritten) {
+        of.lacks.push("what the program's `checkpoint` computes again".to_owned());
     }
     of.lacks_offload();
     if of.multiplies(Products::Fp8) {
@@ -222,7 +250,7 @@ pub(super) fn megatron(tuned: &Tuned) -> Result<String, String> {
 /// Flags of `MaxText`; axes between nodes or slices are `dcn`.
 pub(super) fn maxtext(tuned: &Tuned) -> Result<String, String> {
     let mut of = Degrees::of(tuned)?;
-    of.schedule(&[(Schedule::GPipe, ""), (Schedule::OneForwardOneBackward, "")]);
+    of.schedule(&[(Schedule::GPipe, "")]);
     let mut out = HEAD.to_owned();
     let degrees = [
         ("data", of.replicated),
@@ -239,6 +267,12 @@ pub(super) fn maxtext(tuned: &Tuned) -> Result<String, String> {
         let _ = writeln!(out, "num_pipeline_microbatches={}", of.microbatches);
         let chunks = of.staging.map_or(1, |staging| staging.chunks);
         let _ = writeln!(out, "num_pipeline_repeats={chunks}");
+        if let Some(layers) = of.layers_of_run() {
+            let _ = writeln!(out, "num_layers_per_pipeline_stage={layers}");
+        }
+        if !of.microbatches.is_multiple_of(of.pipeline) {
+            of.lacks.push("microbatches that are no multiple of the stages".to_owned());
+        }
     } else {
         let _ = writeln!(out, "gradient_accumulation_steps={}", of.microbatches);
     }
@@ -274,10 +308,30 @@ const TITAN_SCHEDULES: [(Schedule, &str); 4] = [
     (Schedule::DualPipeV, "DualPipeV"),
 ];
 
+/// The same with several runs of layers on a stage.
+const TITAN_INTERLEAVED: [(Schedule, &str); 2] =
+    [(Schedule::GPipe, "LoopedBFS"), (Schedule::OneForwardOneBackward, "Interleaved1F1B")];
+
+/// The schedule and the layers of stages in torchtitan, which has two runs on each unless their
+/// length is given, and one layer less in the first and in the last.
+fn titan_pipeline(of: &mut Degrees) -> String {
+    let is_interleaved = of.staging.is_some_and(Staging::names_chunks);
+    let known = if is_interleaved { &TITAN_INTERLEAVED[..] } else { &TITAN_SCHEDULES };
+    let mut flags = Vec::new();
+    flags.extend(of.schedule(known).map(|name| ("schedule", name.to_owned())));
+    if is_interleaved && let Some(layers) = of.layers_of_run() {
+        flags.push(("layers_per_stage", layers.to_string()));
+    }
+    let ends = ["first_stage_less_layers", "last_stage_less_layers"];
+    flags.extend(ends.map(|end| (end, "0".to_owned())));
+    let line = |(name, value)| format!("--parallelism.pipeline_parallel_{name}={value}\n");
+    flags.into_iter().map(line).collect()
+}
+
 /// Flags of torchtitan.
 pub(super) fn torchtitan(tuned: &Tuned) -> Result<String, String> {
     let mut of = Degrees::of(tuned)?;
-    let schedule = of.schedule(&TITAN_SCHEDULES);
+    let pipeline = if of.pipeline > 1 { titan_pipeline(&mut of) } else { String::new() };
     let mut out = HEAD.to_owned();
     let mut flag = |name: &str, value: &str| {
         let _ = writeln!(out, "--{name}={value}");
@@ -295,16 +349,11 @@ pub(super) fn torchtitan(tuned: &Tuned) -> Result<String, String> {
     }
     of.batch.iter().for_each(|batch| flag("training.global_batch_size", &batch.to_string()));
     if let Some(batch) = of.micro_batch() {
-        if of.pipeline > 1 {
-            let is_interleaved = of.staging.is_some_and(Staging::names_chunks);
-            let schedule = schedule.map(|of| if is_interleaved { "Interleaved1F1B" } else { of });
-            if let Some(schedule) = schedule {
-                flag("parallelism.pipeline_parallel_schedule", schedule);
-            }
+        let is_staged = of.pipeline > 1;
+        let local = if is_staged { batch * of.microbatches } else { batch };
+        flag("training.local_batch_size", &local.to_string());
+        if is_staged {
             flag("parallelism.pipeline_parallel_microbatch_size", &batch.to_string());
-            flag("training.local_batch_size", &(batch * of.microbatches).to_string());
-        } else {
-            flag("training.local_batch_size", &batch.to_string());
         }
     }
     let mode = match of.recomputes_any() {
@@ -318,6 +367,7 @@ pub(super) fn torchtitan(tuned: &Tuned) -> Result<String, String> {
         flag("quantize.linear.float8.filter_fqns", "output");
         out += "--quantize.linear.float8.enable_fsdp_float8_all_gather\n";
     }
+    out += &pipeline;
     of.lacks_products(&[Products::Fp4]);
     if of.tensor > 1 && !of.sequence {
         of.lacks
@@ -334,12 +384,22 @@ pub(super) fn torchtitan(tuned: &Tuned) -> Result<String, String> {
 pub(super) fn deepspeed(tuned: &Tuned) -> Result<String, String> {
     let mut of = Degrees::of(tuned)?;
     of.schedule(&[(Schedule::OneForwardOneBackward, "")]);
+    let stage = match (of.sharded, of.pipeline) {
+        (1, _) | (_, 2..) => 1,
+        _ => 3,
+    };
     if of.staging.is_some_and(Staging::names_chunks) {
         of.lacks.push("several runs of layers on a stage".to_owned());
     }
     if of.pipeline > 1 {
         let stages = of.pipeline;
         of.lacks.push(format!("{stages} stages: PipelineModule(num_stages={stages}), with ZeRO-1"));
+    }
+    if stage == 3 && of.replicated > 1 {
+        of.lacks.push(format!(
+            "{} copies of what is sharded over {} devices: mics_shard_size={1}, with MiCS_Init",
+            of.replicated, of.sharded
+        ));
     }
     if of.expert > 1 {
         of.lacks.push(format!("experts on {} devices: MoE(ep_size={0})", of.expert));
@@ -356,10 +416,6 @@ pub(super) fn deepspeed(tuned: &Tuned) -> Result<String, String> {
         let what = if is_offloaded { Recompute::Layers.name() } else { of.recompute };
         of.lacks.push(format!("{what} computed again: deepspeed.checkpointing in the model"));
     }
-    let stage = match (of.sharded, of.pipeline) {
-        (1, _) | (_, 2..) => 1,
-        _ => 3,
-    };
     let config = serde_json::json!({
         "train_batch_size": of.batch,
         "train_micro_batch_size_per_gpu": of.micro_batch(),

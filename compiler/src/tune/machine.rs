@@ -125,6 +125,12 @@ impl Machine {
         Ok(shapes.into_iter().collect())
     }
 
+    /// The numbers of stages that some mesh has.
+    pub(super) fn possible_stages(&self) -> Vec<u64> {
+        let most = self.networks.iter().map(|network| network.size).max().unwrap_or(1);
+        (1..=most).filter(|&stages| self.without_stages(stages).is_some()).collect()
+    }
+
     /// What remains for other axes beside that of `stages`, which is on the slowest network.
     fn without_stages(&self, stages: u64) -> Option<Self> {
         let mut rest = self.clone();

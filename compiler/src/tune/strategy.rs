@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use serde::Serialize;
+use shardwise_ir::program::Program;
 
 use super::candidate::{Candidate, Recompute, Staging};
 use super::dtypes::Dtypes;
@@ -44,6 +45,9 @@ pub struct Strategy {
     pub microbatches: Option<u64>,
     /// The pipeline's schedule, and its runs of layers on a stage.
     pub pipeline: Option<Staging>,
+    /// The layers that stages have together.
+    #[serde(skip)]
+    pub(super) staged_layers: Option<u64>,
     /// The size of the batch, where several are compared.
     pub batch: Option<u64>,
     /// What is computed again for gradients: `layers`, `none`, or `as written`.
@@ -109,6 +113,7 @@ impl Strategy {
             mesh,
             microbatches: None,
             pipeline: None,
+            staged_layers: staged_layers(program),
             batch: None,
             recompute: Recompute::AsWritten.name(),
             dtypes: Dtypes::Written.name(),
@@ -212,6 +217,12 @@ impl Strategy {
 /// All roles, in the order of columns and words.
 pub(super) const ROLES: [Role; 6] =
     [Role::Data, Role::FullySharded, Role::Tensor, Role::Sequence, Role::Expert, Role::Pipeline];
+
+/// The layers that stages have together; none without stages.
+fn staged_layers(program: &Program) -> Option<u64> {
+    let pipeline = program.pipelines().find_map(|block| program.pipeline(Some(block)))?;
+    Some(pipeline.stages.layers().iter().sum())
+}
 
 fn acting(planned: &Planned) -> Vec<ActingAxis> {
     let axes = planned.parallelism().into_iter().filter(|axis| axis.size > 1);

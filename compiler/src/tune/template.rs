@@ -25,7 +25,7 @@ use edits::{NOWHERE, applied, number, unpin};
 use super::axis_words::{segments, words_in};
 use super::candidate::{Candidate, Recompute, Staging};
 use super::dtypes::Dtypes;
-use super::machine::Shape;
+use super::machine::{Machine, Shape};
 use super::stage_layers::fewer_first;
 use super::{Refused, Request};
 use crate::diagnostics::Findings;
@@ -182,23 +182,45 @@ impl<'s> Template<'s> {
         all
     }
 
-    /// Which option leaves no candidates.
-    pub(super) fn emptied_by(&self, request: &Request) -> String {
-        let stages = request.stages.iter().map(u64::to_string).collect::<Vec<_>>().join("|");
-        if self.can_be_staged() {
-            format!(
-                "no mesh of {} has {stages} stages and at most {} axes; write other \
-                    --stages, \
-                    or more --axes",
-                counted(request.chips, "chip"),
-                request.axes
-            )
-        } else {
-            format!(
+    /// Which option leaves no candidates on these shapes of a machine.
+    pub(super) fn emptied_by(
+        &self,
+        request: &Request,
+        machine: &Machine,
+        shapes: &[Shape],
+    ) -> String {
+        let listed =
+            |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join("|");
+        let stages = listed(&request.stages);
+        if !self.can_be_staged() {
+            return format!(
                 "--stages {stages} asks for a pipeline, and this program cannot be one: it needs \
                     gradients and a single `repeat` of layers; leave --stages out"
-            )
+            );
         }
+        let staged = |shape: &Shape| Some((shape.stages, Staging::on(shape, request)[0]?));
+        if let Some((stages, staging)) = shapes.iter().find_map(staged) {
+            let fewest = (1..2 * stages).find(|&count| staging.takes(count, stages));
+            let fewest = fewest.unwrap_or(2 * stages);
+            return format!(
+                "{stages} stages with {} run no --microbatches {}; write --microbatches {fewest}",
+                staging.in_words(),
+                listed(&request.microbatches)
+            );
+        }
+        let possible = machine.possible_stages();
+        let chips = counted(request.chips, "chip");
+        if request.stages.iter().any(|stages| possible.contains(stages)) {
+            return format!(
+                "no mesh of {chips} has {stages} stages with --axes {}; write more --axes",
+                request.axes
+            );
+        }
+        format!(
+            "no mesh of {chips} has {stages} stages, which divide its slowest network; write \
+                --stages '{}'",
+            listed(&possible)
+        )
     }
 
     fn microbatches(
@@ -225,8 +247,10 @@ impl<'s> Template<'s> {
         let is_written =
             self.statements().any(|statement| matches!(statement, Statement::Checkpoint { .. }));
         let has_layers = self.layers().next().is_some();
-        if is_written && !self.free || self.backward().is_none() || !has_layers {
+        if is_written && !self.free || self.backward().is_none() {
             vec![Recompute::AsWritten]
+        } else if !has_layers {
+            vec![Recompute::Nothing]
         } else {
             request.recompute.clone()
         }

@@ -150,6 +150,45 @@ pub(super) fn option(text: &str, shapes: &Shapes) -> Option<Habit> {
     Some(Habit::new(text, &text[at..at + option.len()], message, "an option", help))
 }
 
+/// `attention(q, k, v, causal=True)`.
+pub(super) fn truth(text: &str) -> Option<Habit> {
+    let (at, value) = ["True", "true", "False", "false"]
+        .into_iter()
+        .find_map(|value| Some((text.find(&format!("={value}"))?, value)))?;
+    let option = last_word(&text[..at]);
+    let help = if value.eq_ignore_ascii_case("true") {
+        format!("write `{}`", option.strip_prefix("is_").unwrap_or(option))
+    } else {
+        "leave it out".to_owned()
+    };
+    let message = format!("`{option}` has no value: it is written, or not");
+    Some(Habit::new(text, &text[at - option.len()..=at + value.len()], message, "an option", help))
+}
+
+/// `x > 0 and x < 1`, `(a > b) | (c > d)`.
+pub(super) fn logic(text: &str) -> Option<Habit> {
+    const BOTH: &str = "write the product of both masks: `(x > 0.0) * (y > 0.0)`";
+    const EITHER: &str = "write the larger of both masks: `maximum(x > 0.0, y > 0.0)`";
+    let signs = [
+        (" and ", BOTH),
+        (" && ", BOTH),
+        (" & ", BOTH),
+        (" or ", EITHER),
+        (" || ", EITHER),
+        (" | ", EITHER),
+    ];
+    let (at, sign, help) = signs
+        .into_iter()
+        .find_map(|(sign, help)| Some((text.find(sign)? + 1, sign.trim(), help)))?;
+    let is_of_masks = ["<", ">", "==", "!="].iter().any(|of| text[..at].contains(of));
+    is_of_masks.then(|| Habit {
+        at: (at, at + sign.len()),
+        message: format!("`{sign}` is no operator"),
+        label: "joins masks",
+        help: help.to_owned(),
+    })
+}
+
 /// The dimension at `-1`, `0`, ….
 fn place<'d>(number: &str, dims: &'d [String]) -> Option<&'d String> {
     let digits: String = number.chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();

@@ -9,7 +9,7 @@ use crate::functions::{Composite, Function, ReduceFn};
 pub(super) const PRODUCTS: [&str; 6] = ["matmul", "mm", "bmm", "dot", "linear", "dot_general"];
 
 /// Functions of other frameworks, and what to write for them.
-const FUNCTIONS: [(&[&str], &str); 27] = [
+const FUNCTIONS: [(&[&str], &str); 32] = [
     (&PRODUCTS, "write the product: `In *D W`"),
     (&["einsum", "tensordot"], "write the product, with what it sums over: `In *D W`"),
     (
@@ -18,10 +18,15 @@ const FUNCTIONS: [(&[&str], &str); 27] = [
     ),
     (&["view", "flatten"], "write `Out[B, N, H] = reshape(x)`: the left side names the dimensions"),
     (&["squeeze", "unsqueeze", "expand_dims"], "leave it out: dimensions align by name"),
-    (&["expand", "broadcast_to", "repeat", "tile"], "leave it out, or write `broadcast(x)`"),
+    (&["expand", "broadcast_to", "repeat", "tile"], "leave it out, or write `broadcast_D(x)`"),
     (&["concatenate", "cat", "stack", "hstack"], "write `concat_{P,Q->S}(a, b)`"),
     (&["embedding", "embed", "lookup", "take", "gather"], "write `take_V(Table, Ids)`"),
     (&["where"], "write `select(mask, a, b)`"),
+    (&["clip", "clamp"], "write `minimum(maximum(x, 0.0), 1.0)`"),
+    (&["leaky_relu"], "write `maximum(x, 0.01 * x)`"),
+    (&["relu6"], "write `minimum(relu(x), 6.0)`"),
+    (&["logical_and", "bitwise_and"], "write the product of the masks: `(x > 0.0) * (x < 1.0)`"),
+    (&["logical_or", "bitwise_or"], "write `maximum(x > 0.0, y > 0.0)`"),
     (&["layer_norm", "layernorm"], "write `layernorm_D(x)`"),
     (&["rms_norm", "rmsnorm"], "write `rmsnorm_D(x)`"),
     (&["log_softmax"], "write `x - logsumexp_V(x)`"),
@@ -72,12 +77,13 @@ const FUNCTIONS: [(&[&str], &str); 27] = [
 ];
 
 /// Dtypes of other frameworks, and what to write for them.
-const DTYPES: [(&[&str], &str); 9] = [
+const DTYPES: [(&[&str], &str); 10] = [
     (&["float32", "fp32", "float", "single"], "f32"),
     (&["bfloat16", "bfloat"], "bf16"),
     (&["float16", "fp16", "half"], "f16"),
-    (&["float8", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "f8", "fp8e4m3"], "fp8"),
-    (&["float4", "nvfp4", "mxfp4", "f4"], "fp4"),
+    (&["float8", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "f8"], "fp8"),
+    (&["fp8e4m3", "fp8_e4m3", "fp8_e5m2", "e4m3", "e5m2", "mxfp8"], "fp8"),
+    (&["float4", "nvfp4", "mxfp4", "f4", "fp4_e2m1", "e2m1"], "fp4"),
     (&["int", "int64", "long", "i32", "i64", "uint32", "int16"], "int32"),
     (&["i8", "uint8", "u8", "byte"], "int8"),
     (&["i4", "uint4"], "int4"),

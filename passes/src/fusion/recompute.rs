@@ -56,7 +56,8 @@ pub(super) fn recomputed(
         let is_kept = leaves(program, op.result)
             || is_named(program, op)
             || keeps_operands && is_multiplied_going_back(program, op.result);
-        let is_cheap = is_cheap(program, op) || is_implicit(op, implicit);
+        let is_cheap = is_cheap(program, op)
+            || is_implicit(op, implicit) && is_read_going_back(program, op.result, implicit);
         again[id] = from_there && is_cheap && !is_kept;
         is_there[op.result] = again[id] || is_read_going_back(program, op.result, implicit);
     }

@@ -19,5 +19,6 @@ mod sweep;
 mod tune;
 mod tune_dtypes;
 mod tune_exhaustive;
+mod tune_flags;
 mod tune_serving;
 mod tune_space;

@@ -118,8 +118,10 @@ fn unreadable(error: &toml::de::Error) -> Diag {
     let message = error.message().lines().next().unwrap_or("not understood");
     let diag = |message: String| Diag::error(BAD_CONFIGURATION, message, span, "here");
     let of_type = message.strip_prefix("invalid type: ").and_then(|rest| rest.rsplit_once(", "));
-    if let Some((_, expected)) = of_type {
+    if let Some((given, expected)) = of_type {
         let (what, example) = expected_type(expected.trim_start_matches("expected "));
+        let text = given.strip_prefix("string ").filter(|_| what == "a list");
+        let example = text.map_or_else(|| example.to_owned(), |text| format!("[{text}]"));
         return diag(format!("this is not {what}")).help(format!("write {what}: `{example}`"));
     }
     diag(message.to_owned()).help(

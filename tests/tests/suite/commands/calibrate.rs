@@ -267,7 +267,7 @@ fn what_is_no_measurement_is_refused_with_what_to_type() {
 }
 
 #[test]
-fn what_is_given_twice_is_refused() {
+fn what_is_given_twice_is_refused_and_what_is_quoted_or_blank_is_not() {
     for (text, message) in [
         ("kind,bytes,bytes,measured_us\npass,1024,64,2\n", "two columns are called `bytes`"),
         ("kind,bytes,measured_us,measured_s\npass,1024,2,3\n", "this row has two times"),
@@ -275,6 +275,8 @@ fn what_is_given_twice_is_refused() {
         let findings = calibrate(&[("bench.csv", text)], &h100(), "mine").expect_err(text);
         assert_eq!(findings.to_string(), message);
     }
+    let quoted = "\"kind\",\"bytes\",\"measured_us\"\n\"pass\",\"1024\",\"2\"\n";
+    assert!(calibrate(&[("bench.csv", quoted)], &h100(), "mine").is_ok());
     let blank = "kind,bytes,measured_us,measured_s,,\npass,1024,2,,,\n";
     assert!(calibrate(&[("bench.csv", blank)], &h100(), "mine").is_ok());
 }

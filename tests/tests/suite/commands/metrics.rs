@@ -186,3 +186,16 @@ fn summaries_have_the_expected_time_where_anything_was_measured() {
     assert!(plan.contains("MFU 100.0%, HFU 100.0%; 58.9 M tokens a second"), "{plan}");
     assert!(!text("tpu-v3").contains("expected"));
 }
+
+#[test]
+fn work_is_repeated_only_as_often_as_three_digits_show() {
+    let of = |rows: u64| {
+        let source = product(rows, "X=2", "B_X, D", "D, F", "B_X, F");
+        let source = source.replace("h100", "h100, products=fp8");
+        let strategy = Strategy::Textbook;
+        planned(&source, &Options { strategy, ..Options::default() }).cost_table()
+    };
+    // Both devices convert all of `W`: that is 1 in 2 B of the product's FLOPs.
+    assert!(of(16).contains("(work repeated 1.03x)"), "{}", of(16));
+    assert!(!of(512).contains("work repeated"), "{}", of(512));
+}

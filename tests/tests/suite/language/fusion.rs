@@ -48,6 +48,25 @@ fn what_others_read_is_written() {
     assert_eq!(traffic(source, Fusion::ElementWise).to_bits(), (7.0 * array).to_bits());
 }
 
+#[test]
+fn a_convolution_reads_its_operand_once_for_each_product_that_takes_its_windows() {
+    let bytes_of_windows = |param: &str, rest: &str| {
+        let source = format!(
+            "hardware h100\nmesh X=1\ndim B=4, H=64, P=32, C=16, K=32, R=3\n\
+             input x[B, H, C], dy[B, P, K]\n{param} w[R, C, K]\n\
+             y = conv_{{H,R->P}}(x, w, stride=2, padding=1)\n{rest}\n"
+        );
+        fused(&source, Fusion::Attention).report.steps[0].bytes
+    };
+    let x: f64 = 2.0 * 4.0 * 64.0 * 16.0;
+    let forward = bytes_of_windows("param", "output y[B, P, K]");
+    assert_eq!(forward.to_bits(), x.to_bits());
+    let trained = bytes_of_windows("param", "backward from y given dy\noutput dw[R, C, K]");
+    assert_eq!(trained.to_bits(), (2.0 * x).to_bits());
+    let frozen = bytes_of_windows("frozen param", "backward from y given dy\noutput dx[B, H, C]");
+    assert_eq!(frozen.to_bits(), x.to_bits());
+}
+
 const ATTENTION: &str = "hardware h100\nmesh X=8\ndim B=8, T=4096, S=T, N=16, H=64, D=1024\n\
     input x[B_X, T, D]\nparam wq[D, N, H], wk[D, N, H], wv[D, N, H]\nq = x *D wq\n\
     k[B_X, S, N, H] = rename(x *D wk)\nv[B_X, S, N, H] = rename(x *D wv)\n\

@@ -138,6 +138,16 @@ fn every_mistake_is_reported_in_the_program_and_in_the_file() {
 }
 
 #[test]
+fn a_number_with_a_unit_is_asked_for_without_it() {
+    for value in ["80GB", "80 GB", "80e9 # bytes\nprice = free"] {
+        let text = format!("[chip]\nbase = \"h100\"\nmemory = {value}\n");
+        let findings = hardware::parse("hw.toml", &text).expect_err(value);
+        let help = findings.reports[0].diag.help.clone().unwrap_or_default();
+        assert!(help.contains("as a number without its unit, such as"), "{value}: {help}");
+    }
+}
+
+#[test]
 fn what_may_be_nothing_may_be_zero() {
     let text = "[chip]\nbase = \"h100\"\nallocator = 0\nlogit_bytes = 0\ncontext = 0\n\
         product_fixed = 0\nlink_saturation = 0\n";
