@@ -203,14 +203,19 @@ impl Faulty<'_> {
                 .help("write `C[I] = …`, or `… -> C[I]` after it");
         }
         let message = format!("`{}` is not a statement", excerpt(text));
-        Diag::error(syntax::UNREADABLE, message, first, "not understood").help(
-            if text.starts_with('{') {
-                "a program is not JSON, and that of a plan is not read again: give the program itself"
-            } else {
-                "a statement declares (`mesh X=4`, `input A[I_X]`) or defines (`C = A *J B`)"
-            },
-        )
+        Diag::error(syntax::UNREADABLE, message, first, "not understood")
+            .help("a statement declares (`mesh X=4`, `input A[I_X]`) or defines (`C = A *J B`)")
     }
+}
+
+/// JSON in place of a program, such as that of a plan.
+pub(crate) fn json(source: &str) -> Option<Diag> {
+    let at = source.len() - source.trim_start().len();
+    let message = "this is JSON, and not a program";
+    source[at..].starts_with('{').then(|| {
+        Diag::error(syntax::UNREADABLE, message, Span::new(at, at + 1), "begins here")
+            .help("give the program itself: what `plan --format json` writes is not read again")
+    })
 }
 
 /// A block that is never closed.

@@ -21,7 +21,7 @@ use crate::ast::{
     Pipeline, Repeat, Role, Scan, SizeExpr, Stage, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::diag::Diag;
-use crate::errors::{Faulty, Mark};
+use crate::errors::{self, Faulty, Mark};
 use crate::scan;
 use crate::span::{Name, Span, Spanned};
 
@@ -33,6 +33,10 @@ struct Grammar;
 pub fn parse(source: &str) -> (File, Vec<Diag>) {
     let mut file = File::default();
     let mut diags = Vec::new();
+    if let Some(diag) = errors::json(source) {
+        file.lost.hardware = true;
+        return (file, vec![diag]);
+    }
     let mut unread = Unread::default();
     let mut faulty = Vec::new();
     for span in scan::statements(source) {

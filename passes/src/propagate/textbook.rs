@@ -23,9 +23,8 @@
 //! A reshard takes the fewest steps. The *wanted* result is given by brackets on the left side,
 //! else by the value's output declaration. A gathered value is reused, except that copies of
 //! declared values are freed where the forward part ends: a weight gathered for it is gathered a
-//! second time for its gradient. Where the rules do not fit the brackets at the operands, or lead to
-//! a sharding that is not in the part of all that is tabulated, the cheapest layout that does is
-//! used.
+//! second time for its gradient. Where the rules do not fit the brackets at the operands, or lead
+//! to a sharding that is not tabulated, the cheapest layout that does neither is used.
 
 mod wanted;
 
