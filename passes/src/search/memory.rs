@@ -5,6 +5,7 @@ mod demand;
 mod drop_candidates;
 pub(crate) mod feasible;
 mod fill;
+mod ladder;
 pub(crate) mod limit;
 mod live_blocks;
 mod measures;

@@ -22,8 +22,8 @@
 //! None of these three finds every plan that fits, and what one finds depends on the limit: what
 //! choices demand one by one is less than the real peak, so that a limit may be met in the model
 //! and not in any plan. So that a looser limit has no costlier plan than a tighter one, or none,
-//! tighter limits are searched as well where nothing is proven, in large programs a few of them
-//! where the gap is wide ([`Limit::feasible_or_tighter`]).
+//! tighter limits are searched as well where nothing is proven
+//! ([`crate::search::memory::ladder`]).
 
 use std::rc::Rc;
 
@@ -44,7 +44,6 @@ use crate::search::memory::rematerialize::{CutRequest, Retention, retain_across}
 use crate::search::outcome::{Effort, Request};
 use crate::search::serial::{Solved, solve_near};
 use crate::search::tie_break::prefer;
-use crate::solver::branch_and_bound::can_prune;
 use crate::solver::interrupt::Interrupt;
 use crate::solver::lagrangian::{MOST_SOLUTIONS, RowLimits};
 
@@ -90,31 +89,17 @@ const WIDE: f64 = 1.01;
 /// The operations of programs for which they are.
 const MOST_ONE_BY_ONE: usize = 100;
 
-/// The ratio of each limit on the ladder to the one above it.
-const RUNG: f64 = 0.85;
-
-/// The limits on the ladder: each takes as long as the first.
-const RUNGS: usize = 12;
-
-/// The operations of programs for which all of them are tried.
-const MOST_TIGHTENED: usize = 24;
-
-/// The limits that larger programs try next below their own, and the ratio to the bound above which
-/// they do.
-const FEW_RUNGS: usize = 3;
-const MUCH_TOO_WIDE: f64 = 1.05;
-
 /// A memory limit, and the searches under it.
 pub(crate) struct Limit<'a, 't> {
-    tables: &'t Tables<'a>,
-    measures: Rc<Measures<'a, 't>>,
+    pub(super) tables: &'t Tables<'a>,
+    pub(super) measures: Rc<Measures<'a, 't>>,
     /// The tables of the paths on which every block fits into the capacity.
     within: Tables<'a>,
-    textbook: &'t Plan,
-    request: &'t Request,
-    capacity: f64,
+    pub(super) textbook: &'t Plan,
+    pub(super) request: &'t Request,
+    pub(super) capacity: f64,
     /// The lower bound of all plans, in seconds, whether or not they fit.
-    unlimited_s: f64,
+    pub(super) unlimited_s: f64,
     /// Solutions of each search.
     solutions: usize,
     /// Whether the weaker of two bounds is enough.
@@ -134,7 +119,7 @@ impl<'a, 't> Limit<'a, 't> {
             Effort::Normal | Effort::High => MOST_SOLUTIONS,
             Effort::Quick => QUICK_SOLUTIONS,
         };
-        let measures = Rc::new(Measures::new(tables, request.objective, capacity));
+        let measures = Measures::new(tables, request.objective, capacity).into();
         Self {
             tables,
             measures,
@@ -152,9 +137,17 @@ impl<'a, 't> Limit<'a, 't> {
     fn at(&self, capacity: f64) -> Self {
         let limits = (capacity, self.unlimited_s);
         let limit = Self::new(self.tables, self.textbook, self.request, limits);
-        let measures = Rc::clone(&self.measures);
-        let solutions = limit.solutions.min(FEW_SOLUTIONS);
-        Self { solutions, measures, is_quick: true, ..limit }
+        limit.with(Rc::clone(&self.measures)).shorter()
+    }
+
+    /// The same with the measures of another limit.
+    pub(super) fn with(self, measures: Rc<Measures<'a, 't>>) -> Self {
+        Self { measures, ..self }
+    }
+
+    /// The same with shorter searches.
+    pub(super) fn shorter(self) -> Self {
+        Self { solutions: self.solutions.min(FEW_SOLUTIONS), is_quick: true, ..self }
     }
 
     /// The cheapest plan that fits, and a bound of all that do.
@@ -198,57 +191,6 @@ impl<'a, 't> Limit<'a, 't> {
         }
         best.lower_bound_s = best.lower_bound_s.min(best.seconds());
         best
-    }
-
-    /// The same, and the plans within tighter limits where it is not proven that none of them is
-    /// cheaper: those on a ladder from `enough` bytes, the peak without a limit, so that limits
-    /// share them. Each search finds a few of the plans that fit; without the others' a looser
-    /// limit could have a costlier plan, or none. So could more effort, without those of less.
-    pub(crate) fn feasible_or_tighter(&self, enough: f64) -> FeasiblePlan {
-        let mut best = self.feasible();
-        if self.request.effort == Effort::Quick || self.request.is_bound_enough() {
-            return best;
-        }
-        let is_small = self.tables.program.ops.len() <= MOST_TIGHTENED;
-        let (most, wide) = if is_small { (RUNGS, 1.0) } else { (FEW_RUNGS, MUCH_TOO_WIDE) };
-        let rungs = std::iter::successors(Some(enough), |capacity| Some(capacity * RUNG));
-        let tighter = rungs.take(RUNGS).filter(|&capacity| capacity < self.capacity).take(most);
-        let is_open = |best: &FeasiblePlan| {
-            !can_prune(best.lower_bound_s * wide, best.seconds())
-                && !self.request.interrupt.is_due()
-        };
-        if is_open(&best) {
-            best.add(self.with_little_effort());
-        }
-        for capacity in tighter {
-            if !is_open(&best) {
-                break;
-            }
-            let tighter = self.at(capacity).feasible();
-            if tighter.lower_bound_s >= best.seconds() {
-                break;
-            }
-            if tighter.seconds() < best.seconds() {
-                best.plan = tighter.plan;
-            }
-        }
-        self.add_cheapest(&mut best);
-        best
-    }
-
-    /// What a quick search within the same limit finds.
-    fn with_little_effort(&self) -> FeasiblePlan {
-        let limits = (self.capacity, self.unlimited_s);
-        Limit::new(self.tables, self.textbook, &self.request.quick(), limits).feasible()
-    }
-
-    /// Takes over the cheapest plan that fits of all that any search has measured.
-    fn add_cheapest(&self, best: &mut FeasiblePlan) {
-        if let Some((plan, seconds)) = self.measures.cheapest()
-            && seconds < best.seconds()
-        {
-            best.plan = Some((plan, seconds));
-        }
     }
 
     /// The search over what is live, which closes small programs.

@@ -14,20 +14,25 @@ use crate::layouts::composite::ExpandedPlan;
 use crate::reshard::tables::Tables;
 use crate::search::objective::{Objective, objective_s};
 
+/// The smallest and the cheapest plan that were measured: with its bytes, and with its seconds.
+#[derive(Clone, Default)]
+pub(crate) struct Measured {
+    smallest: Option<(Plan, f64)>,
+    cheapest: Option<(Plan, f64)>,
+}
+
 /// Measures plans, and remembers the smallest and the cheapest that fits.
 pub(crate) struct Measures<'a, 't> {
     tables: &'t Tables<'a>,
     objective: Objective,
     capacity: f64,
-    smallest: RefCell<Option<(Plan, f64)>>,
-    cheapest: RefCell<Option<(Plan, f64)>>,
+    measured: RefCell<Measured>,
 }
 
 impl<'a, 't> Measures<'a, 't> {
     /// With the tables of all paths, which price plans, and the capacity that was asked for.
     pub(crate) fn new(tables: &'t Tables<'a>, objective: Objective, capacity: f64) -> Self {
-        let (smallest, cheapest) = (RefCell::default(), RefCell::default());
-        Self { tables, objective, capacity, smallest, cheapest }
+        Self { tables, objective, capacity, measured: RefCell::default() }
     }
 
     /// The price of a plan.
@@ -38,32 +43,45 @@ impl<'a, 't> Measures<'a, 't> {
     /// The peak of a plan.
     pub(crate) fn peak_bytes(&self, plan: &Plan) -> f64 {
         let bytes = memory(&ExpandedPlan::from(plan)).peak_bytes;
-        let mut smallest = self.smallest.borrow_mut();
-        if smallest.as_ref().is_none_or(|(_, least)| bytes < *least) {
-            *smallest = Some((plan.clone(), bytes));
-        }
+        let mut measured = self.measured.borrow_mut();
+        keep_least(&mut measured.smallest, plan, bytes);
         if bytes <= self.capacity {
-            self.record_feasible(plan);
+            keep_least(&mut measured.cheapest, plan, self.seconds(plan));
         }
         bytes
     }
 
-    fn record_feasible(&self, plan: &Plan) {
-        let seconds = self.seconds(plan);
-        let mut cheapest = self.cheapest.borrow_mut();
-        if cheapest.as_ref().is_none_or(|(_, least_s)| seconds < *least_s) {
-            *cheapest = Some((plan.clone(), seconds));
+    /// Takes over what was measured elsewhere, within the same capacity.
+    pub(crate) fn add(&self, other: Measured) {
+        let mut measured = self.measured.borrow_mut();
+        if let Some((plan, bytes)) = other.smallest {
+            keep_least(&mut measured.smallest, &plan, bytes);
         }
+        if let Some((plan, seconds)) = other.cheapest {
+            keep_least(&mut measured.cheapest, &plan, seconds);
+        }
+    }
+
+    /// What was measured so far.
+    pub(crate) fn measured(&self) -> Measured {
+        self.measured.borrow().clone()
     }
 
     /// The smallest plan of which the peak was asked for, and that peak.
     pub(crate) fn smallest(&self) -> Option<(Plan, f64)> {
-        self.smallest.borrow().clone()
+        self.measured.borrow().smallest.clone()
     }
 
     /// The cheapest plan of which the peak was asked for and fits into the capacity that was asked
     /// for, whatever the limit of the search that made it; and its price.
     pub(crate) fn cheapest(&self) -> Option<(Plan, f64)> {
-        self.cheapest.borrow().clone()
+        self.measured.borrow().cheapest.clone()
+    }
+}
+
+/// Keeps the plan with the least number, the first of equals.
+fn keep_least(kept: &mut Option<(Plan, f64)>, plan: &Plan, number: f64) {
+    if kept.as_ref().is_none_or(|(_, least)| number < *least) {
+        *kept = Some((plan.clone(), number));
     }
 }

@@ -1,0 +1,119 @@
+//! Searches beside the one within a limit, two at a time: with little effort, and within the tighter
+//! limits on a ladder.
+//!
+//! Each search finds a few of the plans that fit. Without those of the others a looser limit could
+//! have a costlier plan than a tighter one, or none; so could more effort, without those of less.
+//! The ladder begins at the peak without a limit, so that limits share it. In large programs a few
+//! of its limits are searched, where the gap is wide.
+//!
+//! What searches side by side find is taken in their order, and each begins with what was known
+//! before both, so that the plan is the same on every machine.
+
+use std::rc::Rc;
+
+use rayon::prelude::*;
+
+use crate::search::memory::feasible::FeasiblePlan;
+use crate::search::memory::limit::Limit;
+use crate::search::memory::measures::{Measured, Measures};
+use crate::search::outcome::Effort;
+use crate::solver::branch_and_bound::can_prune;
+
+/// The ratio of each limit on the ladder to the one above it.
+const RUNG: f64 = 0.85;
+
+/// The limits on the ladder: each takes as long as the first.
+const RUNGS: usize = 12;
+
+/// The operations of programs for which all of them are tried.
+const MOST_TIGHTENED: usize = 24;
+
+/// The limits that larger programs try next below their own, and the ratio to the bound above which
+/// they do.
+const FEW_RUNGS: usize = 3;
+const MUCH_TOO_WIDE: f64 = 1.05;
+
+/// Searches at once.
+const AT_ONCE: usize = 2;
+
+/// A search for other plans that fit.
+#[derive(Clone, Copy)]
+enum Other {
+    /// Within the same limit.
+    LittleEffort,
+    /// Within so many bytes.
+    Tighter(f64),
+}
+
+impl Limit<'_, '_> {
+    /// The cheapest plan that fits of all these searches, and a bound of all that do; `enough` is
+    /// the peak without a limit.
+    pub(crate) fn feasible_or_tighter(&self, enough: f64) -> FeasiblePlan {
+        let mut best = self.feasible();
+        if self.request.effort == Effort::Quick || self.request.is_bound_enough() {
+            return best;
+        }
+        let is_small = self.tables.program.ops.len() <= MOST_TIGHTENED;
+        let (most, wide) = if is_small { (RUNGS, 1.0) } else { (FEW_RUNGS, MUCH_TOO_WIDE) };
+        let is_closed = |best: &FeasiblePlan| can_prune(best.lower_bound_s * wide, best.seconds());
+        let rungs = std::iter::successors(Some(enough), |capacity| Some(capacity * RUNG));
+        let tighter = rungs.take(RUNGS).filter(|&capacity| capacity < self.capacity).take(most);
+        let others: Vec<Other> =
+            std::iter::once(Other::LittleEffort).chain(tighter.map(Other::Tighter)).collect();
+        for pair in others.chunks(AT_ONCE) {
+            if is_closed(&best) || self.request.interrupt.is_due() {
+                break;
+            }
+            let mut found = self.side_by_side(pair).into_iter();
+            if found.any(|(other, found)| is_closed(&best) || !add(&mut best, other, found)) {
+                break;
+            }
+        }
+        self.add_cheapest(&mut best);
+        best
+    }
+
+    /// What searches find at once.
+    fn side_by_side(&self, others: &[Other]) -> Vec<(Other, FeasiblePlan)> {
+        let Self { tables, textbook, request, unlimited_s, capacity, .. } = *self;
+        let known = self.measures.measured();
+        let found = others.par_iter().map(|&other| {
+            let (request, within) = match other {
+                Other::LittleEffort => (&request.quick(), capacity),
+                Other::Tighter(within) => (request, within),
+            };
+            let limit = Limit::new(tables, textbook, request, (within, unlimited_s));
+            let measures = Measures::new(tables, request.objective, capacity);
+            measures.add(known.clone());
+            let limit = limit.with(Rc::new(measures));
+            let limit = if matches!(other, Other::Tighter(_)) { limit.shorter() } else { limit };
+            (other, limit.feasible(), limit.measures.measured())
+        });
+        let found: Vec<(Other, FeasiblePlan, Measured)> = found.collect();
+        let taken = found.into_iter().map(|(other, found, measured)| {
+            self.measures.add(measured);
+            (other, found)
+        });
+        taken.collect()
+    }
+
+    /// Takes over the cheapest plan that fits of all that any search has measured.
+    fn add_cheapest(&self, best: &mut FeasiblePlan) {
+        if let Some((plan, seconds)) = self.measures.cheapest()
+            && seconds < best.seconds()
+        {
+            best.plan = Some((plan, seconds));
+        }
+    }
+}
+
+/// Takes over what a search has found; whether tighter limits may have more.
+fn add(best: &mut FeasiblePlan, other: Other, found: FeasiblePlan) -> bool {
+    match other {
+        Other::LittleEffort => best.add(found),
+        Other::Tighter(_) if found.lower_bound_s >= best.seconds() => return false,
+        Other::Tighter(_) if found.seconds() < best.seconds() => best.plan = found.plan,
+        Other::Tighter(_) => {}
+    }
+    true
+}
