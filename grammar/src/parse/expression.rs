@@ -2,14 +2,17 @@
 
 use super::{Pair, Reader, Rule, nothing};
 use crate::ast::{BinaryOp, Call, Comparison, Expr, ExprKind};
-use crate::span::{Name, Spanned};
+use crate::span::{Name, Span, Spanned};
 
 impl Reader<'_> {
     /// A sum or a product: operands and the operators between them, from left to right.
     pub(super) fn expr(self, pair: Pair<'_, Rule>) -> Expr {
         let mut so_far = nothing(self.span(&pair));
         let mut operator = None;
+        let mut read: Option<Span> = None;
         for piece in pair.into_inner() {
+            // With the parentheses of a factor, which are not in its own span.
+            let here = self.span(&piece);
             let operand = match piece.as_rule() {
                 Rule::term | Rule::compared => self.expr(piece),
                 Rule::factor_expr => self.factor(piece),
@@ -18,16 +21,17 @@ impl Reader<'_> {
                     continue;
                 }
             };
+            let span = read.map_or(here, |read| read.to(here));
+            read = Some(span);
             so_far = match operator.take() {
-                Some(operator) => self.join(operator, so_far, operand),
+                Some(operator) => self.join(operator, so_far, operand, span),
                 None => operand,
             };
         }
         so_far
     }
 
-    fn join(self, operator: Pair<'_, Rule>, left: Expr, right: Expr) -> Expr {
-        let span = left.span.to(right.span);
+    fn join(self, operator: Pair<'_, Rule>, left: Expr, right: Expr, span: Span) -> Expr {
         let (left, right) = (Box::new(left), Box::new(right));
         let op = match operator.as_str() {
             "+" => Some(BinaryOp::Add),
@@ -75,9 +79,8 @@ impl Reader<'_> {
             Rule::tensor => self.tensor(pair),
             Rule::call | Rule::bare_call => ExprKind::Call(self.call(pair)),
             _ => {
-                // With its parentheses, so that what is around it quotes both.
                 let inner = pair.into_inner().find(|p| p.as_rule() == Rule::expr);
-                inner.map_or_else(|| nothing(span).node, |p| self.expr(p).node)
+                return inner.map_or_else(|| nothing(span), |p| self.expr(p));
             }
         };
         Spanned::new(kind, span)
