@@ -1,5 +1,5 @@
-//! Searches beside the one within a limit, two at a time: with little effort, and within the tighter
-//! limits on a ladder.
+//! Searches beside the one within a limit, mostly two at a time: with little effort, and within the
+//! tighter limits on a ladder.
 //!
 //! Each search finds a few of the plans that fit. Without those of the others a looser limit could
 //! have a costlier plan than a tighter one, or none; so could more effort, without those of less.
@@ -33,8 +33,10 @@ const MOST_TIGHTENED: usize = 24;
 const FEW_RUNGS: usize = 3;
 const MUCH_TOO_WIDE: f64 = 1.05;
 
-/// Searches at once.
+/// Searches at once, in programs with so many ways to make a step between shardings at most: those
+/// of larger programs take a gigabyte each.
 const AT_ONCE: usize = 2;
+const MOST_WAYS: usize = 1 << 20;
 
 /// A search for other plans that fit.
 #[derive(Clone, Copy)]
@@ -60,11 +62,12 @@ impl Limit<'_, '_> {
         let tighter = rungs.take(RUNGS).filter(|&capacity| capacity < self.capacity).take(most);
         let others: Vec<Other> =
             std::iter::once(Other::LittleEffort).chain(tighter.map(Other::Tighter)).collect();
-        for pair in others.chunks(AT_ONCE) {
+        let at_once = if self.tables.ways() <= MOST_WAYS { AT_ONCE } else { 1 };
+        for next in others.chunks(at_once) {
             if is_closed(&best) || self.request.interrupt.is_due() {
                 break;
             }
-            let mut found = self.side_by_side(pair).into_iter();
+            let mut found = self.side_by_side(next).into_iter();
             if found.any(|(other, found)| is_closed(&best) || !add(&mut best, other, found)) {
                 break;
             }
