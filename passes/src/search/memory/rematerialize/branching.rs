@@ -24,8 +24,11 @@ use crate::solver::interrupt::Interrupt;
 const EVALUATIONS_OF_A_PART: usize = 6;
 const STRIDE: f64 = 3.0;
 
-/// The limit of prices for all parts, times the variables of the problem: a second or two.
+/// The limit of prices for all parts, times the variables of the problem: a second or two; and in
+/// very large programs, whose prices take seconds each, the counts of work after which no part is
+/// split any more.
 const MOST_EVALUATIONS: usize = 6000;
+const MOST_WORK: usize = 1 << 32;
 
 /// What the bytes that a solution leaves cost in its bound, as a share of it, if it is as good as
 /// one that leaves none.
@@ -65,6 +68,8 @@ impl Parts<'_, '_, '_> {
     pub(super) fn lower_bound_s(&mut self) -> f64 {
         let most = self.interrupt.allowed(MOST_EVALUATIONS) / self.cut.variables().max(1);
         let most = self.found.len() + most;
+        let work = |found: &[Evaluation]| found.iter().map(|of| of.work).sum::<usize>();
+        let most_work = work(&self.found) + self.interrupt.allowed(MOST_WORK);
         let kept = vec![KeptBytes::ANY; self.cut.values()];
         let found = std::mem::take(&mut self.found);
         let (root_s, part) = self.part(kept, &found);
@@ -74,7 +79,9 @@ impl Parts<'_, '_, '_> {
         let mut open: BinaryHeap<OpenNode<Part>> = nodes.into_iter().collect();
         let mut made = 1;
         while let Some(node) = open.pop() {
-            let is_over = self.found.len() >= most || self.interrupt.is_due();
+            let is_over = self.found.len() >= most
+                || work(&self.found) >= most_work
+                || self.interrupt.is_due();
             if is_over || can_prune(node.bound_s, self.known_s) {
                 return closed_s.min(node.bound_s);
             }
