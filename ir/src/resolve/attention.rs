@@ -180,7 +180,8 @@ impl Resolver<'_> {
         let keys: Vec<DimId> = of_k.iter().copied().filter(|dim| !of_q.contains(dim)).collect();
         let mut queries =
             of_q.iter().copied().filter(|dim| !of_k.contains(dim) && !of_v.contains(dim));
-        let sizes: u64 = keys.iter().map(|&dim| self.dims[dim].size).product();
+        let all = keys.iter().map(|&dim| self.dims[dim].size);
+        let sizes = all.fold(1, u64::saturating_mul);
         let same_size = queries.clone().find(|&dim| self.dims[dim].size == sizes);
         let queries = same_size.or_else(|| queries.next());
         let lacking =

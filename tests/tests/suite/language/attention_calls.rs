@@ -1,7 +1,7 @@
 //! `attention(q, k, v, …)`: the same values, prices and memory as the statements it stands for.
 
-use shardwise::Strategy as Planning;
 use shardwise::verify::{Sizes, evaluate};
+use shardwise::{Options, Strategy as Planning};
 use shardwise_ir::unroll;
 use shardwise_tests::properties::{checked_plans, plan, program};
 use shardwise_tests::random::arrays;
@@ -71,4 +71,13 @@ fn calls_are_right_on_devices() {
     for (call, _) in FORMS {
         checked_plans("attention", &source("X=2, Y=2", call), Sizes::Scaled);
     }
+}
+
+#[test]
+fn positions_may_be_more_than_can_be_counted() {
+    let source = "hardware tpu-v5p\nmesh X=2\ndim B=2, T=8, S=8589934592, P=S, H=4\n\
+        input q[B, T, H], k[B, S, P, H], v[B, S, P, H]\no = attention(q, k, v)\n\
+        output o[B, T, H]\n";
+    let checked = shardwise::check("large", source, &Options::default());
+    assert!(!checked.findings.has_errors(), "{}", checked.findings);
 }
