@@ -34,6 +34,7 @@ pub fn parse(source: &str) -> (File, Vec<Diag>) {
     let mut file = File::default();
     let mut diags = Vec::new();
     if let Some(diag) = errors::json(source) {
+        // Nothing else of it is an error.
         file.lost.hardware = true;
         return (file, vec![diag]);
     }

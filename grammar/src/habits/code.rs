@@ -156,6 +156,11 @@ pub(super) fn truth(text: &str) -> Option<Habit> {
         .into_iter()
         .find_map(|value| Some((text.find(&format!("={value}"))?, value)))?;
     let option = last_word(&text[..at]);
+    let is_whole_word =
+        !text[at + 1 + value.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    if !is_whole_word || !text[..at].contains('(') {
+        return None;
+    }
     let help = if value.eq_ignore_ascii_case("true") {
         format!("write `{}`", option.strip_prefix("is_").unwrap_or(option))
     } else {

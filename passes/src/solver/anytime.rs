@@ -22,7 +22,7 @@ use crate::solver::free_terminals;
 use crate::solver::marginals::{UNREACHABLE, seconds};
 use crate::solver::minimize::{Incumbents, Limits, Reduced, Solution, StopReason};
 use crate::solver::model::Model;
-use crate::solver::neighbourhoods::{Neighbourhoods, SIZES};
+use crate::solver::neighbourhoods::Neighbourhoods;
 use crate::solver::primal_heuristic::PrimalHeuristic;
 use crate::solver::tabulate::{Classified, TabulatedTerms};
 use crate::solver::weight::Weight;
@@ -313,14 +313,13 @@ impl Rounds<'_, '_, '_> {
         let neighbourhoods = Neighbourhoods::new(self.model);
         let ranked: Vec<Vec<usize>> =
             self.dual.reduced_cost.iter().map(|reduced_cost| ranked(reduced_cost)).collect();
-        for near in neighbourhoods.iter() {
+        for mut largest_first in neighbourhoods.iter() {
             let is_closed = seconds(least) <= self.dual.bound() * (1.0 + WIDE);
             if is_closed || self.limits.interrupt.is_due() {
                 break;
             }
-            let mut sizes = SIZES.iter().map(|&size| &near[..size.min(near.len())]);
-            let found =
-                sizes.find_map(|near| self.best_near(near, &neighbourhoods, &ranked, &best));
+            let found = largest_first
+                .find_map(|near| self.best_near(near, &neighbourhoods, &ranked, &best));
             let Some(found) = found.filter(|found| *found != best) else { continue };
             if self.model.is_feasible(&found, self.trees) {
                 let cost = self.incumbents.cost(&found, self.trees);

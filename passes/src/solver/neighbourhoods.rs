@@ -12,8 +12,9 @@ use std::collections::BTreeSet;
 
 use crate::solver::model::{Model, Term};
 
-/// Variables that change together, and where tables over so many would be too large.
-pub(crate) const SIZES: [usize; 2] = [10, 6];
+/// Variables that change together, and those where tables over so many would be too large.
+const SIZE: usize = 10;
+const FEW: usize = 6;
 
 /// Variables of a term that makes neighbours of them, at most.
 const MOST_OF_TERM: usize = 6;
@@ -40,11 +41,11 @@ impl Neighbourhoods {
         let around = |centre: usize| {
             let mut near = vec![centre];
             let mut next = 0;
-            while next < near.len() && near.len() < SIZES[0] {
+            while next < near.len() && near.len() < SIZE {
                 let narrow = terms_of[near[next]].iter().filter(is_narrow);
                 let reached = narrow.flat_map(|&term| &scopes[term]);
                 for &variable in reached {
-                    if near.len() < SIZES[0] && !near.contains(&variable) {
+                    if near.len() < SIZE && !near.contains(&variable) {
                         near.push(variable);
                     }
                 }
@@ -56,9 +57,11 @@ impl Neighbourhoods {
         Self { terms_of, near }
     }
 
-    /// The variables near one after another, the nearest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[usize]> {
-        self.near.iter().map(Vec::as_slice)
+    /// The variables near one after another: all that change together, and the nearest of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = impl Iterator<Item = &[usize]>> {
+        self.near.iter().map(|near| {
+            std::iter::once(near.as_slice()).chain((near.len() > FEW).then(|| &near[..FEW]))
+        })
     }
 
     /// The terms that depend on any of some variables, in order.

@@ -88,7 +88,7 @@ impl Limit<'_, '_> {
             let limit = Limit::new(tables, textbook, request, (within, unlimited_s));
             let measures = Measures::new(tables, request.objective, capacity);
             measures.add(known.clone());
-            let limit = limit.with(Rc::new(measures));
+            let limit = limit.with_measures(Rc::new(measures));
             let limit = if matches!(other, Other::Tighter(_)) { limit.shorter() } else { limit };
             (other, limit.feasible(), limit.measures.measured())
         });

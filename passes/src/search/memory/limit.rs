@@ -137,11 +137,11 @@ impl<'a, 't> Limit<'a, 't> {
     fn at(&self, capacity: f64) -> Self {
         let limits = (capacity, self.unlimited_s);
         let limit = Self::new(self.tables, self.textbook, self.request, limits);
-        limit.with(Rc::clone(&self.measures)).shorter()
+        limit.with_measures(Rc::clone(&self.measures)).shorter()
     }
 
     /// The same with the measures of another limit.
-    pub(super) fn with(self, measures: Rc<Measures<'a, 't>>) -> Self {
+    pub(super) fn with_measures(self, measures: Rc<Measures<'a, 't>>) -> Self {
         Self { measures, ..self }
     }
 
