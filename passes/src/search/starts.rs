@@ -39,7 +39,7 @@ const FAR: f64 = 1.15;
 const NEAR_BOUND: f64 = 1.005;
 
 /// The share of the time for the first two starts.
-const FOR_FIRST: f64 = 0.5;
+const FOR_FIRST: f64 = 0.7;
 
 /// Starts of a program with however many shardings; and how many steps between shardings may be
 /// priced for all starts together, which takes some seconds.
