@@ -114,6 +114,7 @@ pub(crate) fn recognise(faulty: Faulty<'_>, shapes: &Shapes) -> Option<Diag> {
         .or_else(|| code::block(text, shapes))
         .or_else(|| directives::mesh(text))
         .or_else(|| directives::commas(text))
+        .or_else(|| directives::hardware(text))
         .or_else(|| directives::backward(text))
         .or_else(|| directives::optimizer(text, shapes))
         .or_else(|| directives::recomputation(text))

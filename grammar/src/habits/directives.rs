@@ -1,9 +1,10 @@
 //! Declarations of the machine, and what is asked of the compiler, as other tools write them:
-//! `mesh (4, 2)`, `dim B=8 D=8`, `backward(loss)`, `optimizer AdamW(lr=1e-3)`, `remat y`.
+//! `mesh (4, 2)`, `dim B=8 D=8`, `hardware h100 rates=measured`, `backward(loss)`,
+//! `optimizer AdamW(lr=1e-3)`, `remat y`.
 
 use strsim::damerau_levenshtein;
 
-use super::{Habit, Shapes, first_word};
+use super::{Habit, Shapes, first_word, last_word};
 
 /// What follows a keyword; nothing where the word is the name of a value.
 fn after<'t>(text: &'t str, keyword: &str) -> Option<&'t str> {
@@ -65,6 +66,20 @@ pub(super) fn commas(text: &str) -> Option<Habit> {
     let message = "a `,` is missing between two of them";
     let help = format!("write `{keyword}{written}`");
     Some(Habit::new(text, second?, message, "a `,` before it", help))
+}
+
+/// `hardware h100 rates=measured`: settings follow a comma.
+pub(super) fn hardware(text: &str) -> Option<Habit> {
+    let rest = after(text, "hardware")?;
+    let (before, setting) = rest.split_once('=')?;
+    let key = last_word(before);
+    let chip = before[..before.trim_end().len() - key.len()].trim_end();
+    if chip.is_empty() || key.is_empty() || chip.ends_with(',') {
+        return None;
+    }
+    let help = format!("write `hardware {chip}, {key}={}`", setting.trim());
+    let message = "a `,` is missing before the setting";
+    Some(Habit::new(text, &rest[chip.len()..].trim_start(), message, "a setting", help))
 }
 
 /// The options of `backward from`, with an example of each.

@@ -106,7 +106,10 @@ pub(super) fn brackets(text: &str) -> Option<Habit> {
     if !declares(text) {
         return None;
     }
-    subscript_sign(text).or_else(|| parentheses(text)).or_else(|| dtype_after(text))
+    subscript_sign(text)
+        .or_else(|| parentheses(text))
+        .or_else(|| dtype_after(text))
+        .or_else(|| dtype_first(text))
 }
 
 /// `In[B@X, D]`, `In[B:X, D]`.
@@ -132,12 +135,45 @@ fn parentheses(text: &str) -> Option<Habit> {
     Some(Habit::new(text, &written, message, "dimensions", help))
 }
 
-/// `input In[B_X, D]: bf16`.
+/// `input In[B_X, D]: bf16`, `input In[D] bf16 {U_X}`.
 fn dtype_after(text: &str) -> Option<Habit> {
-    let (before, dtype) = text.split_once("]:").or_else(|| text.split_once("] :"))?;
-    let (name, dims) = before.split_once('[')?;
-    let dtype = dtype.trim();
-    let help = format!("write `{}: {dtype}[{dims}]`", name.trim_end());
+    let (name, rest) = text.split_once('[')?;
+    let (dims, after) = rest.split_once(']')?;
+    let (after, pending) = match after.split_once('{') {
+        Some((before, pending)) => {
+            let (pending, behind) = pending.split_once('}')?;
+            (format!("{before}{behind}"), format!(" {{{pending}}}"))
+        }
+        None => (after.to_owned(), String::new()),
+    };
+    let after = after.trim();
+    let dtype = after.strip_prefix(':').unwrap_or(after).trim();
+    let is_dtype = first_word(dtype) == dtype && (after.starts_with(':') || is_dtype(dtype));
+    if dtype.is_empty() || !is_dtype {
+        return None;
+    }
+    let help = format!("write `{}: {dtype}[{dims}]{pending}`", name.trim_end());
     let message = "the dtype stands before the brackets";
-    Some(Habit::new(text, dtype, message, "a dtype", help))
+    let from = text.len() - rest.len() + dims.len();
+    let at = from + text[from..].find(dtype)?;
+    Some(Habit { at: (at, at + dtype.len()), message: message.into(), label: "a dtype", help })
+}
+
+/// `input f32 In[B_X, D]`.
+fn dtype_first(text: &str) -> Option<Habit> {
+    let (role, rest) = text.split_once(' ')?;
+    let (dtype, tensor) = rest.trim_start().split_once(' ')?;
+    let (name, brackets) = tensor.trim().split_once('[')?;
+    if !is_dtype(dtype) || first_word(name) != name.trim_end() {
+        return None;
+    }
+    let help = format!("write `{role} {}: {dtype}[{brackets}`", name.trim_end());
+    Some(Habit::new(text, dtype, "the dtype stands after the name", "a dtype", help))
+}
+
+/// Whether a word looks like a dtype of any framework: a kind of number, and its bits.
+fn is_dtype(word: &str) -> bool {
+    let kind = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    let kinds = ["bf", "bfloat", "f", "fp", "float", "i", "int", "s", "u", "uint"];
+    kind.len() < word.len() && kinds.contains(&kind)
 }

@@ -227,6 +227,21 @@ impl Resolver<'_> {
 }
 
 fn did_you_mean(name: &str, known: &[&str]) -> String {
-    suggest::nearest(name, known.iter().copied())
-        .map_or(String::new(), |near| format!("did you mean `{near}`? "))
+    let near = abbreviated(name, known).or_else(|| suggest::nearest(name, known.iter().copied()));
+    near.map_or(String::new(), |near| format!("did you mean `{near}`? "))
+}
+
+/// The only known name of which `name` is a part, `v5p` or `gb200`; or the longest that is a part
+/// of it, `h100` in `nvidia-h100-sxm`.
+fn abbreviated<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    let name = name.to_lowercase();
+    let mut longer = known.iter().filter(|known| name.len() > 1 && known.contains(name.as_str()));
+    match (longer.next(), longer.next()) {
+        (Some(only), None) => Some(only),
+        (None, _) => {
+            let shorter = known.iter().filter(|known| name.contains(**known));
+            shorter.max_by_key(|known| known.len()).copied()
+        }
+        (Some(_), Some(_)) => None,
+    }
 }
