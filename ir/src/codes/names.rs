@@ -36,6 +36,8 @@ pub const KERNEL: &str = "SW115";
 pub const NOT_ONE_KERNEL: &str = "SW116";
 /// `not-in-order`
 pub const ORDER: &str = "SW117";
+/// `heads-as-positions`
+pub const HEADS_AS_POSITIONS: &str = "SW118";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -288,5 +290,29 @@ Triggered by:
 Write instead:
 
     dim T=4096 zigzag 4, S=T",
+    },
+    Code {
+        code: HEADS_AS_POSITIONS,
+        name: "heads-as-positions",
+        page:
+            "The scores of `attention` are those of each query with each key along the dimensions \
+            that queries or keys lack. Where both have the positions of the sequence by one name, \
+            and grouped heads by two, each position attends to its own heads and to no other \
+            position: keys and values need a dimension of their own for positions, and queries \
+            the heads of keys with the queries of each as another dimension. Where keys have \
+            positions of their own, heads of two names are all compared with each other. If that \
+            is meant, write the products and a `softmax` out, which has no warning.
+
+Triggered by:
+
+    dim B=8, T=4096, N=32, K=8, H=128
+    input q[B, T, N, H], k[B, T, K, H], v[B, T, K, H]
+    o = attention_H(q, k, v, causal)
+
+Write instead:
+
+    dim B=8, T=4096, S=T, K=8, G=4, H=128
+    input q[B, T, K, G, H], k[B, S, K, H], v[B, S, K, H]
+    o = attention_H(q, k, v, causal)",
     },
 ];

@@ -58,6 +58,9 @@ fn is_value_of(option: &str, number: &str) -> bool {
     number.is_some_and(|number| !counts || number.fract() == 0.0)
 }
 
+/// The most heads that models have.
+const MOST_HEADS: u64 = 256;
+
 /// The functions that have options.
 const TAKE_OPTIONS: [&str; 5] = [NAME, "route", "windows", "overlap", "conv"];
 
@@ -108,6 +111,7 @@ impl Resolver<'_> {
         let operands = [q, k, v].map(|argument| self.operand(argument, target));
         let [Some(q), Some(k), Some(v)] = operands else { return None };
         let roles = self.roles(call, [&q, &k, &v])?;
+        self.compares_positions(&roles, &q, &k);
         let product = self.plain(OpKind::Einsum { contracted: roles.summed.clone() }, vec![q, k]);
         let scores = self.link_value(product, target, span)?;
         let scores = self.scaled(scores, &roles, &options, target, span)?;
@@ -205,6 +209,86 @@ impl Resolver<'_> {
             `attention_H(q, k, v)` names what scores sum over",
         ));
         None
+    }
+
+    /// Warns where queries seem to attend to heads: those of their own position, where both have
+    /// the positions by one name, or of all positions at once.
+    fn compares_positions(&mut self, roles: &Roles, q: &Operand, k: &Operand) {
+        let Some((query, key, positions)) = self.heads(roles, q, k) else { return };
+        let name = |dim: DimId| self.dims[dim].name.as_str();
+        let (message, label) = match positions {
+            Some(both) => (
+                format!("each of `{0}` attends along `{1}` only", name(both), name(key)),
+                format!("has `{}` as queries have", name(both)),
+            ),
+            None => (
+                format!("queries attend to all of `{}` of every key", name(key)),
+                format!("`{}` is another dimension than `{}`", name(key), name(query)),
+            ),
+        };
+        let free = |name: &str, other: String| {
+            if self.dims.iter().any(|dim| dim.name == name) { other } else { name.to_owned() }
+        };
+        let written = |operand: &Operand, from: DimId, to: &str| {
+            let dims = self.values[operand.value].dims.iter();
+            let dims = dims.map(|&dim| if dim == from { to } else { name(dim) });
+            dims.collect::<Vec<_>>().join(", ")
+        };
+        let renamed = positions.map(|both| {
+            let own = free("S", format!("{}.keys", name(both)));
+            format!("keys and values are [{}] by `rename`, and ", written(k, both, &own))
+        });
+        let group = free("G", format!("{}.of.{}", name(query), name(key)));
+        let help = format!(
+            "if `{}` and `{}` are heads: {}queries are [{}] with `dim {group}={}`",
+            name(query),
+            name(key),
+            renamed.unwrap_or_default(),
+            written(q, query, &format!("{}, {group}", name(key))),
+            self.dims[query].size / self.dims[key].size
+        );
+        self.error(Diag::warning(names::HEADS_AS_POSITIONS, message, k.span, label).help(help));
+    }
+
+    /// The dimensions of queries and of keys that seem to be heads: queries have a multiple of
+    /// those of keys, and not many. Where keys lack positions of their own, the dimension before
+    /// the heads, which is longer; else keys have one as well that is longer.
+    fn heads(
+        &self,
+        roles: &Roles,
+        q: &Operand,
+        k: &Operand,
+    ) -> Option<(DimId, DimId, Option<DimId>)> {
+        let size = |dim: DimId| self.dims[dim].size;
+        let (of_q, of_k) = (&self.values[q.value].dims, &self.values[k.value].dims);
+        let are_heads = |query: DimId, key: DimId| {
+            size(query).is_multiple_of(size(key)) && size(query) <= MOST_HEADS
+        };
+        let before = |dims: &[DimId], dim: DimId| {
+            let place = dims.iter().position(|&other| other == dim)?;
+            place.checked_sub(1).map(|before| dims[before])
+        };
+        match roles.keys[..] {
+            [key] => {
+                let query = roles.queries?;
+                let both = before(of_q, query)?;
+                let is_in_both = before(of_k, key) == Some(both) && size(both) >= size(query);
+                let are_grouped = are_heads(query, key) && size(key) < size(query);
+                (are_grouped && is_in_both).then_some((query, key, Some(both)))
+            }
+            [one, other] => {
+                let mut queries = of_q.iter().filter(|dim| !of_k.contains(dim));
+                let pair = |&query: &DimId| {
+                    let heads = [(one, other), (other, one)].into_iter();
+                    let mut heads = heads.filter(|&(key, longer)| {
+                        are_heads(query, key) && size(longer) > size(query)
+                    });
+                    heads.next().map(|(key, _)| (query, key, None))
+                };
+                queries.find_map(pair)
+            }
+            _ => None,
+        }
     }
 
     /// Scores after the scale and the soft cap.
