@@ -313,7 +313,8 @@ impl Resolver<'_> {
             return self.attention(call, span, target);
         }
         let lower = name.to_lowercase();
-        if let Some(&function) = ReduceFn::ALL.iter().find(|known| known.name() == lower) {
+        let reduces = ReduceFn::ALL.iter().find(|known| known.name() == lower);
+        if let Some(&function) = reduces.filter(|_| !self.goes_on(call)) {
             return self.reduce(call, function, span, target);
         }
         if let Some(&function) = Composite::ALL.iter().find(|known| known.name() == name) {

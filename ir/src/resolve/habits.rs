@@ -9,7 +9,7 @@ use crate::functions::{Composite, Function, ReduceFn};
 pub(super) const PRODUCTS: [&str; 6] = ["matmul", "mm", "bmm", "dot", "linear", "dot_general"];
 
 /// Functions of other frameworks, and what to write for them.
-const FUNCTIONS: [(&[&str], &str); 32] = [
+const FUNCTIONS: [(&[&str], &str); 35] = [
     (&PRODUCTS, "write the product: `In *D W`"),
     (&["einsum", "tensordot"], "write the product, with what it sums over: `In *D W`"),
     (
@@ -71,6 +71,19 @@ const FUNCTIONS: [(&[&str], &str); 32] = [
     (
         &["conv1d", "conv2d", "conv3d", "conv_general_dilated"],
         "write `conv`: `shardwise docs operations`",
+    ),
+    (
+        &["max_pool", "max_pool1d", "max_pool2d", "max_pool3d"],
+        "write `max_R(windows_{H->P,R}(x, stride=2))`: `shardwise docs operations`",
+    ),
+    (
+        &["avg_pool", "avg_pool1d", "avg_pool2d", "avg_pool3d", "mean_pool"],
+        "write `mean_R(windows_{H->P,R}(x, stride=2))`: `shardwise docs operations`; of all of a \
+            dimension `mean_H(x)`",
+    ),
+    (
+        &["batch_norm", "batchnorm", "batchnorm1d", "batchnorm2d"],
+        "write `layernorm_{B,H}(x) * Scale + Bias`, along all dimensions but the channels",
     ),
     (&["arange", "range"], "write `iota_T()`: the places along `T`"),
     (&["astype", "to"], "write `cast<f32>(x)`"),

@@ -46,6 +46,13 @@ impl Resolver<'_> {
         self.bad_call_with(&message, span, &help)
     }
 
+    /// Whether what looks like a subscript is the end of another framework's name, `max_pool`.
+    pub(super) fn goes_on(&self, call: &Call) -> bool {
+        let is_dim = |word: &Name| self.dim_names.contains_key(&word.node);
+        let has_dims = call.subscript.as_ref().is_none_or(|words| words.node.iter().any(is_dim));
+        !has_dims && habits::goes_on(call)
+    }
+
     /// A call of an unknown function; its subscript may be meant as a part of the name.
     pub(super) fn unknown_function<T>(&mut self, call: &Call, span: Span) -> Option<T> {
         let short = call.function.node.as_str();
@@ -87,7 +94,8 @@ impl Resolver<'_> {
         };
         let near =
             || suggest::nearest(&name, known()).map(|near| format!("did you mean `{near}`?"));
-        let near = self.translated(call).or_else(|| habits::function(call)).or_else(near);
+        let translated = self.translated(call).filter(|_| !self.goes_on(call));
+        let near = translated.or_else(|| habits::function(call)).or_else(near);
         let diag = Diag::error(
             names::UNKNOWN_FUNCTION,
             format!("`{name}` is not a known function"),
