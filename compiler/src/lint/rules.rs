@@ -27,6 +27,7 @@ mod reshape_moves;
 mod round_trip;
 mod shadowed_name;
 mod small_shard;
+mod sum_keeps_all;
 mod summed_before_backward;
 mod tensor_parallel_over_slow;
 mod uneven_size;
@@ -64,6 +65,7 @@ const ALL: &[Lint] = &[
     uneven_size::LINT,
     product_keeps_all::LINT,
     causal_imbalance::LINT,
+    sum_keeps_all::LINT,
     replicated::LINT,
     memory_near_limit::LINT,
     axis_without_wraparound::LINT,

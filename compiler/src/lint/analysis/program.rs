@@ -1,9 +1,12 @@
 //! Questions about programs that several lints ask.
 
-use shardwise_ir::Role;
+use shardwise_grammar::ast::Statement;
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::mesh::AxisKind;
 use shardwise_ir::program::{Op, OpKind, Phase, Program};
+use shardwise_ir::{Role, Span};
+
+use crate::lint::definition::LintContext;
 
 /// Whether element-wise steps lead from `value` to a reduction over `dim`.
 pub(crate) fn is_reduced_over(program: &Program, value: ValueId, dim: DimId) -> bool {
@@ -69,5 +72,15 @@ fn is_bound_by_reading(program: &Program, rows: f64, weight: ValueId) -> bool {
     let bytes = f64::from(dtype.bits()) / 8.0;
     program.hardware.hbm_bandwidth.is_some_and(|bandwidth| {
         2.0 * rows / program.hardware.peak_flops(dtype) < bytes / bandwidth
+    })
+}
+
+/// Whether the statement at a place has no brackets on its left.
+pub(crate) fn is_bare(context: &LintContext<'_>, span: Span) -> bool {
+    let statements = context.file.statements.iter();
+    let mut around = statements.filter(|it| it.span.start <= span.start && span.end <= it.span.end);
+    around.any(|statement| match &statement.node {
+        Statement::Define(definition) => definition.target.layout.is_none(),
+        _ => false,
     })
 }

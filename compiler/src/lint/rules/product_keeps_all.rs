@@ -4,12 +4,10 @@
 //! step with every state. So brackets on the left, which show the dimensions of the result, silence
 //! it, and so does a sum over what both have.
 
-use shardwise_grammar::ast::Statement;
-use shardwise_ir::Span;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{Op, OpKind, Phase};
 
-use crate::lint::analysis::program::{is_param, is_reduced_over};
+use crate::lint::analysis::program::{is_bare, is_param, is_reduced_over};
 use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
 
 pub(crate) const LINT: Lint = Lint {
@@ -89,14 +87,4 @@ fn shared(context: &LintContext<'_>, op: &Op) -> Option<Vec<DimId>> {
         && own(of_left, of_right)
         && own(of_right, of_left);
     is_likely.then_some(shared)
-}
-
-/// Whether the statement at a place has no brackets on its left.
-fn is_bare(context: &LintContext<'_>, span: Span) -> bool {
-    let statements = context.file.statements.iter();
-    let mut around = statements.filter(|it| it.span.start <= span.start && span.end <= it.span.end);
-    around.any(|statement| match &statement.node {
-        Statement::Define(definition) => definition.target.layout.is_none(),
-        _ => false,
-    })
 }
