@@ -14,7 +14,6 @@ use shardwise_grammar::ast::{
 use shardwise_grammar::print;
 use shardwise_grammar::span::{Name, Span, Spanned};
 use shardwise_ir::Diag;
-use shardwise_ir::blocks::Repeat;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::hardware::Hardware;
 use shardwise_passes::weights_of_products;
@@ -118,11 +117,11 @@ impl<'s> Template<'s> {
         written.program.ok_or(written.findings)
     }
 
-    /// The layers that stages divide.
+    /// The layers that stages divide, of all blocks.
     fn counted_layers(&self) -> Option<u64> {
         let program = self.program().ok()?;
-        let is_layers = |block: &&Repeat| block.has_layers() && block.within.is_none();
-        program.repeats.iter().find(is_layers).map(|block| block.count)
+        let blocks = program.repeats.iter().filter(|block| block.has_outermost_layers());
+        Some(blocks.map(|block| block.count).sum())
     }
 
     /// The parameters of layers that products multiply.
@@ -195,7 +194,7 @@ impl<'s> Template<'s> {
         if !self.can_be_staged() {
             return format!(
                 "--stages {stages} asks for a pipeline, and this program cannot be one: it needs \
-                    gradients and a single `repeat` of layers; leave --stages out"
+                    gradients, and nothing between its `repeat`s of layers; leave --stages out"
             );
         }
         let staged = |shape: &Shape| Some((shape.stages, Staging::on(shape, request)[0]?));
@@ -267,10 +266,23 @@ impl<'s> Template<'s> {
         !self.free && self.statements().any(|of| matches!(of, Statement::Pipeline(_)))
     }
 
-    /// Whether the layers can be stages: one block, and gradients that no option splits already.
+    /// Whether the layers can be stages: in one run, and gradients that no option splits already.
     fn can_be_staged(&self) -> bool {
         let is_split = self.backward().is_none_or(|of| of.microbatches.is_some() && !self.free);
-        !self.has_pipeline() && !is_split && self.layers().count() == 1 && self.batch.is_some()
+        !self.has_pipeline() && !is_split && self.run_of_layers().is_some() && self.batch.is_some()
+    }
+
+    /// The first statement and the end of all blocks of layers, where nothing is between them.
+    fn run_of_layers(&self) -> Option<(Span, Span)> {
+        let blocks: Vec<(Span, Span)> = self.layers().collect();
+        let (begin, end) = (blocks.first()?.0, blocks.last()?.1);
+        let is_of = |(first, last): &(Span, Span), span: Span| {
+            first.start <= span.start && span.end <= last.end
+        };
+        let mut inside =
+            self.file.statements.iter().filter(|other| is_of(&(begin, end), other.span));
+        let is_run = inside.all(|other| blocks.iter().any(|block| is_of(block, other.span)));
+        is_run.then_some((begin, end))
     }
 
     /// The outermost blocks of layers: their first statement and their end.
@@ -342,14 +354,12 @@ impl<'s> Template<'s> {
         );
         let before = |span: Span| Span::new(span.start, span.start);
         let after = |span: Span| Span::new(span.end, span.end);
-        for (begin, end) in self.layers() {
-            if let Some(statement) = candidate.recompute.statement() {
-                edits.push((before(end), format!("{statement}\n")));
-            }
-            if let Some(staging) = candidate.staging {
-                edits.push((before(begin), self.pipeline(candidate, staging) + "\n"));
-                edits.push((after(end), "\n}".to_owned()));
-            }
+        if let Some(statement) = candidate.recompute.statement() {
+            edits.extend(self.layers().map(|(_, end)| (before(end), format!("{statement}\n"))));
+        }
+        if let (Some(staging), Some((begin, end))) = (candidate.staging, self.run_of_layers()) {
+            edits.push((before(begin), self.pipeline(candidate, staging) + "\n"));
+            edits.push((after(end), "\n}".to_owned()));
         }
         let text = applied(self.source, edits);
         shardwise_grammar::format(&text).unwrap_or(text)

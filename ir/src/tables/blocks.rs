@@ -77,6 +77,11 @@ impl Repeat {
         self.microbatches_of.is_none() && self.scan.is_none()
     }
 
+    /// Whether it is a block of layers that is neither in another one nor the reverse of one.
+    pub fn has_outermost_layers(&self) -> bool {
+        self.has_layers() && self.within.is_none() && self.reversed.is_none()
+    }
+
     /// What its checkpoints name.
     pub fn named_values(&self) -> impl Iterator<Item = &NamedValues> {
         self.checkpoint

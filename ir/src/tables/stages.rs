@@ -129,6 +129,9 @@ pub struct Stages {
     /// Layers of a device, by stage.
     held: Vec<u64>,
     most: u64,
+    /// Those of these layers that are on the stage with the most layers of all blocks; `most` where
+    /// there are no others.
+    on_longest: u64,
     /// At how many positions of the device that has the most a microbatch arrives from another
     /// stage for these layers, and at how many in all.
     received: (u64, u64),
@@ -155,7 +158,17 @@ impl Stages {
         let positions = layers.len() as u64;
         let received = (positions / stages.max(1), positions);
         let passed = layers.iter().sum();
-        Self { schedule, layers, held, most, received, passed, is_part: false, charged: None }
+        Self {
+            schedule,
+            layers,
+            held,
+            most,
+            on_longest: most,
+            received,
+            passed,
+            is_part: false,
+            charged: None,
+        }
     }
 
     /// The parts of these layers that blocks one after another have, each with so many; and where
@@ -189,9 +202,19 @@ impl Stages {
             let mut own = Self::new(self.schedule, self.held.len() as u64, layers);
             own.received = self.received_by(block, first..before, &ends);
             own.is_part = true;
+            if block != Run::Beside {
+                own.on_longest = self.on_longest(&own);
+            }
             split.push(own);
         }
         split
+    }
+
+    /// The most layers of a part on a stage that has the most of all.
+    fn on_longest(&self, part: &Self) -> u64 {
+        let of_stages = self.held.iter().zip(&part.held);
+        let longest = of_stages.filter(|(all, _)| **all == self.most);
+        longest.map(|(_, own)| *own).max().unwrap_or(0)
     }
 
     /// At how many positions the first layer is one of `layers`: on the stage that has the most of
@@ -304,21 +327,27 @@ impl Stages {
     /// How many layers a device of the busiest stage runs for a microbatch. With microbatches from
     /// both ends each runs half of the layers of a device.
     pub fn most_run(&self) -> u64 {
-        if self.schedule.is_bidirectional() { self.most.div_ceil(2) } else { self.most }
+        self.halved(self.most)
+    }
+
+    /// Of so many layers of a device, those that it runs for a microbatch.
+    fn halved(&self, held: u64) -> u64 {
+        if self.schedule.is_bidirectional() { held.div_ceil(2) } else { held }
     }
 
     /// How often a device of the busiest stage runs an operation of a layer that stands in it
     /// `inner` times, for all microbatches, which go back through the stages where it `trains`.
     pub fn trip_count(&self, microbatches: u64, inner: u64, trains: bool) -> TripCount {
         let chunks = self.layers.len() as u64 / (self.held.len() as u64).max(1);
-        let done = self.most_run().saturating_mul(microbatches).saturating_mul(inner);
+        let run = if self.is_part { self.halved(self.on_longest) } else { self.most_run() };
+        let done = run.saturating_mul(microbatches).saturating_mul(inner);
         let all: u64 = self.layers.iter().sum();
-        let elsewhere = all.saturating_sub(self.most).saturating_mul(inner);
+        let elsewhere = all.saturating_sub(self.on_longest).saturating_mul(inner);
         let idle = self.idle((elsewhere, chunks), (microbatches, trains));
         let everywhere = self.passed.saturating_mul(microbatches).saturating_mul(inner);
         let average = self.on_average(everywhere);
-        let including_bubble = done.saturating_add(idle);
         let own = if self.is_part { average } else { done };
+        let including_bubble = done.saturating_add(idle).max(own);
         let waited = if self.has_full_bubble(trains) { including_bubble } else { own };
         TripCount { per_device: own, including_bubble, waited }
     }
@@ -341,10 +370,10 @@ impl Stages {
 
     /// How often a device runs something once for each of its layers.
     pub fn once_count(&self, inner: u64) -> TripCount {
-        let most = self.most.saturating_mul(inner);
+        let most = self.on_longest.saturating_mul(inner);
         let all = self.held.iter().sum::<u64>().saturating_mul(inner);
         let own = if self.is_part { self.on_average(all) } else { most };
-        TripCount { per_device: own, including_bubble: most, waited: own }
+        TripCount { per_device: own, including_bubble: most.max(own), waited: own }
     }
 
     /// How often a device runs an operation of a layer that stands in it `inner` times, on average

@@ -118,13 +118,16 @@ impl Search<'_, '_> {
             Objective::Scheduled => report.compute_s >= found_s * (1.0 - ROUNDING),
             Objective::Comm | Objective::Overlap => false,
         };
-        let is_proven = has_bubble && bound_s >= found_s * (1.0 - ROUNDING);
+        let program = &planned.plan.program;
+        // The bubble is that of layers that all take as long.
+        let is_alike = program.repeats.iter().filter(|of| of.has_outermost_layers()).count() == 1;
+        let is_proven = is_alike && has_bubble && bound_s >= found_s * (1.0 - ROUNDING);
         let of_layers_s = if is_proven { self.of_layers_s(planned) } else { 0.0 };
         Floor {
             seconds: share * bound_s * (1.0 - ROUNDING),
             of_layers_s: share * of_layers_s * (1.0 - ROUNDING),
             is_scheduled,
-            trains: planned.plan.program.repeats.iter().any(|block| block.reversed.is_some()),
+            trains: program.repeats.iter().any(|block| block.reversed.is_some()),
             peak_bytes: share * report.memory.peak_bytes,
             resident_bytes: share * report.memory.resident_bytes,
         }
@@ -137,8 +140,7 @@ impl Search<'_, '_> {
         rows.map(|(_, cost)| cost.total_s()).sum()
     }
 
-    /// Whether a step of layers reads or makes rows of the batch. Where there are candidates with
-    /// stages, the program has one block of layers.
+    /// Whether a step of layers reads or makes rows of the batch.
     fn has_rows(&self, plan: &Plan, step: &Step) -> bool {
         let program = &plan.program;
         let StepKind::Local(op) = step.kind else { return false };

@@ -14,6 +14,13 @@ const LAYERS: &str = "hardware h100\ndim B=512, D=1024, F=4096\ninput x[B, D], d
     repeat L=4 {\n  carry x\n  param win[D, F], wout[F, D]\n  x = x + gelu(x *D win) *F wout\n}\n\
     backward from x given dy\n";
 
+/// Layers of two kinds.
+const TWO_KINDS: &str = "hardware h100\ndim B=512, D=1024, F=4096, G=2048\ninput x[B, D], dy[B, D]\n\
+    repeat Wide=1 {\n  carry x\n  param win.wide[D, F], wout.wide[F, D]\n  \
+    x = x + gelu(x *D win.wide) *F wout.wide\n}\n\
+    repeat Narrow=3 {\n  carry x\n  param win[D, G], wout[G, D]\n  x = x + gelu(x *D win) *G wout\n}\n\
+    backward from x given dy\n";
+
 /// A gradient without layers.
 const PRODUCT: &str = "hardware h100\ndim B=512, D=1024, F=4096\ninput x[B, D], dy[B, F]\n\
     param w[D, F]\ny = x *D w\nbackward from y given dy\noptimizer adam\n";
@@ -44,6 +51,7 @@ fn the_winner_is_that_of_exhaustive_enumeration() {
     let three = Request { axes: 3, ..small(16) };
     let cases = [
         (LAYERS, small(8), limited(40e6)),
+        (TWO_KINDS, small(8), limited(30e6)),
         (PRODUCT, small(16), Options::default()),
         (PRODUCT, small(16), limited(12e6)),
         (PRODUCT, Request { best: 1, ..small(16) }, limited(7e6)),
@@ -85,7 +93,8 @@ fn the_shortest_step_is_that_of_exhaustive_enumeration() {
     let layers = layers.replace("B=512, D=1024, F=4096", "B=65536, D=64, F=256");
     let uneven = Request { fewer_first: true, axes: 1, ..of(4, &[4], &[8]) };
     let cases = [
-        (LAYERS, staged, limited(200e6)),
+        (LAYERS, staged.clone(), limited(200e6)),
+        (TWO_KINDS, staged, limited(200e6)),
         (LAYERS, schedules, limited(1e9)),
         (layers.as_str(), uneven, limited(80e9)),
         (PRODUCT, Request { best: 2, ..of(16, &[1], &[1, 2, 4]) }, limited(12e6)),
@@ -167,6 +176,18 @@ fn the_result_does_not_depend_on_the_number_of_cores() {
     for objective in [Objective::Serial, Objective::Scheduled] {
         assert_eq!(by(1, objective), by(3, objective));
     }
+}
+
+#[test]
+fn layers_of_two_kinds_are_stages_of_one_pipeline() {
+    let request = Request { stages: vec![2], best: 1, ..small(8) };
+    let found = tuned(TWO_KINDS, &request, &Options::default());
+    let pipelines = found.winner.matches("pipeline P, microbatches=").count();
+    let kinds = found.winner.matches("repeat ").count();
+    assert_eq!((pipelines, kinds), (1, 2), "{}", found.winner);
+    let apart = TWO_KINDS.replace("repeat Narrow", "z = 2 * x\nrepeat Narrow");
+    let why = refused(&apart, &request, &Options::default());
+    assert!(why.contains("nothing between its `repeat`s of layers"), "{why}");
 }
 
 #[test]
