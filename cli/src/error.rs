@@ -3,7 +3,7 @@
 
 use std::{fmt, io};
 
-use shardwise::Findings;
+use shardwise::{Findings, codes};
 
 use crate::exit_status::ExitStatus;
 
@@ -14,6 +14,8 @@ pub(crate) enum Error {
     Message(String, ExitStatus),
     /// Diagnostics of a program, a hardware file or a configuration.
     Findings(Findings),
+    /// A file is not UTF-8 text; with the text before the first byte that is none.
+    NotText { path: String, before: String },
     /// A stream or the environment cannot be used.
     Io(io::Error),
 }
@@ -59,9 +61,18 @@ impl fmt::Display for Error {
         match self {
             Self::Message(text, _) => f.write_str(text),
             Self::Findings(findings) => findings.fmt(f),
+            Self::NotText { path, before } => {
+                let code = codes::syntax::NOT_TEXT;
+                write!(f, "{code}: {}", not_text(path, before))
+            }
             Self::Io(error) => f.write_str(&reason(error)),
         }
     }
+}
+
+/// That a file is not UTF-8 text.
+pub(crate) fn not_text(path: &str, before: &str) -> String {
+    format!("`{path}` is not UTF-8 text (byte {})", before.len())
 }
 
 /// The system's message as part of a sentence: without its capital letter and error number.

@@ -5,8 +5,6 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use shardwise::codes;
-
 use crate::error::{Error, Result};
 
 /// A program's text and its name.
@@ -38,8 +36,9 @@ pub(crate) fn read_a(what: &str, path: &str) -> Result<Source> {
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source { path: path.to_owned(), text }),
         Err(error) => {
-            let (code, at) = (codes::syntax::NOT_TEXT, error.utf8_error().valid_up_to());
-            Err(Error::input(format!("{code}: `{path}` is not UTF-8 text (byte {at})")))
+            let at = error.utf8_error().valid_up_to();
+            let before = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned();
+            Err(Error::NotText { path: path.to_owned(), before })
         }
     }
 }

@@ -70,6 +70,10 @@ impl Output {
                 self.remark(&format!("error: {text}"))
             }
             Error::Findings(findings) => self.refusal(&findings),
+            error @ Error::NotText { .. } => {
+                self.at_least(ExitStatus::Failure);
+                self.remark(&format!("error: {error}"))
+            }
             Error::Io(error) => Err(error.into()),
         }
     }

@@ -6,17 +6,17 @@
 use std::cmp::Ordering;
 
 use rayon::prelude::*;
-use shardwise::Options;
 use shardwise::lint::formats::Summary;
 use shardwise::lint::{self, Finding, Linted, Settings};
 use shardwise::units::counted;
+use shardwise::{Diag, Options, Span, codes};
 use similar::TextDiff;
 
 use super::inputs;
 use super::planning::{beside, one_liner};
 use crate::args::check::{CheckArgs, CheckFormat, Sort};
 use crate::configs::{Configs, set_levels};
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::exit_status::ExitStatus;
 use crate::input::{Source, read};
 use crate::options;
@@ -92,13 +92,27 @@ fn jobs(args: &CheckArgs, output: &mut Output) -> Result<Vec<Job>> {
 fn check_one(job: &Job, args: &CheckArgs, options: &Options) -> Result<Checked> {
     let source = match &job.text {
         Some(text) => Source { path: job.path.clone(), text: text.clone() },
-        None => read(&job.path)?,
+        None => match read(&job.path) {
+            Err(Error::NotText { path, before }) if !args.fix && !args.diff => {
+                return Ok(Checked { before: not_text(path, before), after: None });
+            }
+            source => source?,
+        },
     };
     let before = lint::lint(&source.path, &source.text, options, &job.settings);
     let after = (args.fix || args.diff)
         .then(|| lint::fixed(before.clone(), options, &job.settings))
         .filter(|(_, count)| *count > 0);
     Ok(Checked { before, after })
+}
+
+/// The finding that a file is not text, at the end of what is, so that every format has it.
+fn not_text(path: String, before: String) -> Linted {
+    let end = Span::new(before.len(), before.len());
+    let message = error::not_text(&path, &before);
+    let diag = Diag::error(codes::syntax::NOT_TEXT, message, end, "no UTF-8 from here on")
+        .help("save it as UTF-8");
+    Linted { name: path, source: before, findings: vec![diag.into()], untried: 0 }
 }
 
 /// Prints what `--fix` would change.

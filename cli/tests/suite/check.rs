@@ -298,3 +298,21 @@ fn a_file_in_a_folder_whose_name_is_no_text_is_named_as_that() {
     assert_eq!(code, Some(2));
     assert!(error.contains("is not UTF-8; rename it"), "{error}");
 }
+
+#[test]
+fn a_file_that_is_no_text_is_a_finding_in_every_format() {
+    let folder = Folder::new("no-text");
+    std::fs::write(folder.0.join("a.shard"), b"mesh X=4\n\xff").expect("a file can be written");
+    folder.write("b.shard", CLEAN);
+    for format in ["json", "sarif", "junit", "github", "concise"] {
+        let (status, out, errors) = folder.check(&["--format", format]);
+        assert_eq!(status, Some(1), "{format}: {errors}");
+        assert!(out.contains("SW005") && out.contains("a.shard"), "{format}: {out}");
+        assert!(out.contains("is not UTF-8 text (byte 9)"), "{format}: {out}");
+    }
+    let (status, out, errors) = folder.check(&["--fix"]);
+    assert_eq!((status, out.as_str()), (Some(1), ""), "{errors}");
+    assert!(errors.contains("SW005: `a.shard` is not UTF-8 text (byte 9)"), "{errors}");
+    let kept = std::fs::read(folder.0.join("a.shard")).expect("the file is there");
+    assert_eq!(kept, b"mesh X=4\n\xff");
+}

@@ -58,7 +58,7 @@ pub(crate) fn trace(planned: &Planned) -> String {
             json!({
                 "name": step_name(program, step), "cat": category,
                 "ph": "X", "pid": DEVICE, "tid": track,
-                "ts": run.start_s * 1e6, "dur": cost.seconds * 1e6, "args": arguments,
+                "ts": run.start_s * 1e6, "dur": (run.end_s - run.start_s) * 1e6, "args": arguments,
             })
         }));
     }

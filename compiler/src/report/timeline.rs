@@ -63,17 +63,16 @@ pub(super) fn timeline(planned: &Planned) -> Timeline {
 fn device(planned: &Planned) -> Option<Chart> {
     let (plan, report) = (&planned.plan, &planned.report);
     let runs = &report.schedule.runs;
-    let end_s = (runs.iter()).map(|run| run.start_s + report.steps[run.step].seconds);
-    let end_s = end_s.fold(0.0, f64::max);
+    let end_s = runs.iter().map(|run| run.end_s).fold(0.0, f64::max);
     if end_s <= 0.0 {
         return None;
     }
     let lane = |name: String, shows: &dyn Fn(usize) -> bool| {
         let shown = runs.iter().filter(|run| shows(run.step));
-        let busy_s: f64 = shown.clone().map(|run| report.steps[run.step].seconds).sum();
+        let busy_s: f64 = shown.clone().map(|run| run.end_s - run.start_s).sum();
         let bars = shown.map(|run| Bar {
             x: place(run.start_s, end_s),
-            width: place(report.steps[run.step].seconds, end_s),
+            width: place(run.end_s - run.start_s, end_s),
             class: class(planned, run.step),
             step: run.step,
         });

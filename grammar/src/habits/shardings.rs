@@ -141,8 +141,8 @@ fn dtype_after(text: &str) -> Option<Habit> {
     let (dims, after) = rest.split_once(']')?;
     let (after, pending) = match after.split_once('{') {
         Some((before, pending)) => {
-            let (pending, behind) = pending.split_once('}')?;
-            (format!("{before}{behind}"), format!(" {{{pending}}}"))
+            let (pending, after_them) = pending.split_once('}')?;
+            (format!("{before}{after_them}"), format!(" {{{pending}}}"))
         }
         None => (after.to_owned(), String::new()),
     };

@@ -66,7 +66,7 @@ pub struct PlanSchedule {
     pub pipelines: Vec<Staged>,
 }
 
-/// A step with its start.
+/// A step with its start and end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timed {
     /// The step of the plan.
@@ -75,6 +75,8 @@ pub struct Timed {
     pub copy: Copy,
     /// Start, seconds.
     pub start_s: f64,
+    /// End, seconds: of a sum over layers, or a gather that is kept, each copy has its share.
+    pub end_s: f64,
 }
 
 /// Layers of a block that are scheduled.
@@ -238,8 +240,9 @@ fn flat(
     let makespan_s = end_s.iter().copied().fold(0.0, f64::max);
     let critical = critical(&waits, costs, &start_s, &end_s, makespan_s);
     let early = early(plan, costs, dataflow, &end_s, &critical);
-    let runs: Vec<Timed> =
-        from.zip(start_s).map(|((step, copy), start_s)| Timed { step, copy, start_s }).collect();
+    let times = start_s.into_iter().zip(end_s);
+    let timed = |((step, copy), (start_s, end_s))| Timed { step, copy, start_s, end_s };
+    let runs: Vec<Timed> = from.zip(times).map(timed).collect();
     let copies = runs.iter().map(|run| run.step).collect();
     (PlanSchedule { makespan_s, runs, critical, early, pipelines: Vec::new() }, copies)
 }

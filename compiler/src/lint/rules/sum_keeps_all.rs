@@ -22,7 +22,7 @@ pub(crate) const LINT: Lint = Lint {
         and no brackets on the left show that.",
     why: "Dimensions go by name: `[B, D]` and `[B, E]` add up to `[B, D, E]`, every element of \
         one with every element of the other, whatever their sizes. Where one dimension has two \
-        names, as behind the weight of a residual branch, one is to be renamed.",
+        names, as after the weight of a residual branch, one is to be renamed.",
     bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=512, E=D

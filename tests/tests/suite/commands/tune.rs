@@ -15,10 +15,12 @@ const LAYERS: &str = "hardware h100\ndim B=512, D=1024, F=4096\ninput x[B, D], d
     backward from x given dy\n";
 
 /// Layers of two kinds.
-const TWO_KINDS: &str = "hardware h100\ndim B=512, D=1024, F=4096, G=2048\ninput x[B, D], dy[B, D]\n\
+const TWO_KINDS: &str = "hardware h100\ndim B=512, D=1024, F=4096, G=2048\n\
+    input x[B, D], dy[B, D]\n\
     repeat Wide=1 {\n  carry x\n  param win.wide[D, F], wout.wide[F, D]\n  \
     x = x + gelu(x *D win.wide) *F wout.wide\n}\n\
-    repeat Narrow=3 {\n  carry x\n  param win[D, G], wout[G, D]\n  x = x + gelu(x *D win) *G wout\n}\n\
+    repeat Narrow=3 {\n  carry x\n  param win[D, G], wout[G, D]\n  \
+    x = x + gelu(x *D win) *G wout\n}\n\
     backward from x given dy\n";
 
 /// A gradient without layers.
