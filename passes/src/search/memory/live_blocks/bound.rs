@@ -157,23 +157,26 @@ impl TreeBound {
         }
     }
 
-    /// The cheapest trees from some blocks to a set of uses.
+    /// The cheapest trees from some blocks to a set of uses: from the last block to each of its
+    /// subsets, and with one block before it after another.
     fn forest(&self, blocks: &[Block], uses: usize) -> f64 {
-        if uses == 0 {
-            return 0.0;
+        let Some((&last, before)) = blocks.split_last() else { return f64::INFINITY };
+        let mut least = vec![f64::INFINITY; uses + 1];
+        for set in subsets(uses) {
+            least[set] = self.tree(last, set);
         }
-        let Some((&block, others)) = blocks.split_first() else { return f64::INFINITY };
-        let mut least = f64::INFINITY;
-        let mut own = uses;
-        loop {
-            if !others.is_empty() || own == uses {
-                least = least.min(self.tree(block, own) + self.forest(others, uses & !own));
+        let mut own_tree = vec![f64::INFINITY; uses + 1];
+        for &block in before.iter().rev() {
+            for set in subsets(uses) {
+                own_tree[set] = self.tree(block, set);
             }
-            if own == 0 {
-                return least;
+            // A set is of those that are smaller numbers, which change after it.
+            for set in subsets(uses) {
+                let with_own = |own: usize| own_tree[own] + least[set & !own];
+                least[set] = subsets(set).map(with_own).fold(f64::INFINITY, f64::min);
             }
-            own = (own - 1) & uses;
         }
+        least[uses]
     }
 
     /// The cheapest tree from a block to a set of uses.
@@ -189,6 +192,11 @@ impl TreeBound {
             }
         }
     }
+}
+
+/// The subsets of a set, itself first, in descending order.
+fn subsets(of: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(of), move |&set| (set > 0).then(|| (set - 1) & of))
 }
 
 /// For each set of uses, what the cheapest tree to them costs from each sharding (Dreyfus and
