@@ -74,7 +74,7 @@ pub(super) fn hardware(text: &str) -> Option<Habit> {
     let (before, setting) = rest.split_once('=')?;
     let key = last_word(before);
     let chip = before[..before.trim_end().len() - key.len()].trim_end();
-    if chip.is_empty() || key.is_empty() || chip.ends_with([',', ';']) {
+    if chip.is_empty() || key.is_empty() || chip.contains([',', ';']) {
         return None;
     }
     let help = format!("write `hardware {chip}, {key}={}`", setting.trim());
