@@ -76,14 +76,18 @@ pub use serving::{Deployment, Kind, Pool, SERVING_FORMATS, Serve, Served, serve}
 pub use strategy::{ActingAxis, Degree, Strategy};
 pub use what_if::WhatIf;
 
+/// Mesh axes beside that of pipeline stages, where no number is given.
+const AXES: usize = 2;
+
 /// What is searched, and how far.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Request {
     /// Chips to use, all of them.
     pub chips: u64,
-    /// Mesh axes at most, the axis of pipeline stages among them.
-    pub axes: usize,
+    /// Mesh axes at most, the axis of pipeline stages among them; where none are given, two beside
+    /// that one.
+    pub axes: Option<usize>,
     /// Numbers of microbatches, for programs with gradients.
     pub microbatches: Vec<u64>,
     /// Numbers of pipeline stages, for programs whose layers can be a pipeline; 1 is none.
@@ -121,11 +125,16 @@ pub struct Request {
 }
 
 impl Request {
+    /// The most mesh axes beside that of so many pipeline stages.
+    fn axes_beside(&self, stages: u64) -> usize {
+        self.axes.map_or(AXES, |axes| axes - usize::from(stages > 1))
+    }
+
     /// The request of the command without options, for so many chips.
     pub fn of_chips(chips: u64) -> Self {
         Self {
             chips,
-            axes: 2,
+            axes: None,
             microbatches: vec![1, 2, 4, 8, 16, 32],
             stages: vec![1, 2, 4, 8, 16],
             schedules: vec![Schedule::OneForwardOneBackward],

@@ -45,15 +45,9 @@ pub(crate) struct TuneArgs {
         default_value = "0%"
     )]
     pub(crate) within: f64,
-    /// Mesh axes at most, with that of the stages.
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        default_value_t = 2,
-        value_parser = axes,
-        help_heading = SPACE
-    )]
-    pub(crate) axes: usize,
+    /// Mesh axes at most, with that of the stages [default: 2 beside that].
+    #[arg(long, value_name = "NUMBER", value_parser = axes, help_heading = SPACE)]
+    pub(crate) axes: Option<usize>,
     /// Numbers of microbatches, for programs with gradients.
     #[arg(
         long,

@@ -105,20 +105,19 @@ impl Machine {
 
     /// Every shape: of the axes that the program names, and of others.
     pub(super) fn shapes(&self, named: &[String], request: &Request) -> Result<Vec<Shape>, String> {
-        if named.len() > request.axes {
+        let most = request.axes_beside(1);
+        if named.len() > most {
             return Err(format!(
-                "the program names {} axes ({}), more than the {} of --axes; write --axes {}",
+                "the program names {} axes ({}), more than the {most} of --axes; write --axes {}",
                 named.len(),
                 named.join(", "),
-                request.axes,
                 named.len()
             ));
         }
         let mut shapes = BTreeSet::new();
         for &stages in &request.stages {
             let Some(rest) = self.without_stages(stages) else { continue };
-            let most = request.axes - usize::from(stages > 1);
-            for factors in rest.meshes(most) {
+            for factors in rest.meshes(request.axes_beside(stages)) {
                 self.named(&factors, named, stages, &mut shapes);
             }
         }
@@ -287,7 +286,7 @@ mod tests {
 
     fn shapes(hardware: &str, chips: u64, axes: usize, named: &[&str]) -> Vec<String> {
         let hardware = Hardware::preset(hardware).expect("a preset");
-        let request = Request { axes, stages: vec![1], ..Request::of_chips(chips) };
+        let request = Request { axes: Some(axes), stages: vec![1], ..Request::of_chips(chips) };
         let named: Vec<String> = named.iter().map(|&name| name.to_owned()).collect();
         let machine = Machine::new(&hardware, chips).expect("there is such a machine");
         let shapes = machine.shapes(&named, &request).expect("there are shapes");

@@ -211,8 +211,7 @@ impl<'s> Template<'s> {
         let chips = counted(request.chips, "chip");
         if request.stages.iter().any(|stages| possible.contains(stages)) {
             return format!(
-                "no mesh of {chips} has {stages} stages with --axes {}; write more --axes",
-                request.axes
+                "no mesh of {chips} has {stages} stages with so few --axes; write more --axes"
             );
         }
         format!(

@@ -46,7 +46,7 @@ fn space(case: &Case, json: &Value) -> Request {
     let axes = case.parts[0].mesh.split(',');
     let sizes = axes.filter_map(|axis| axis.split(['=', ' ']).nth(1)?.parse::<u64>().ok());
     Request {
-        axes: json["axes"].as_u64().unwrap_or(2) as usize,
+        axes: Some(json["axes"].as_u64().unwrap_or(2) as usize),
         stages: numbers("stages"),
         microbatches: numbers("microbatches"),
         chunks: numbers("chunks"),

@@ -11,7 +11,7 @@ pub(super) fn around(program: &Program) -> Request {
     let staged = program.repeats.iter().find_map(|block| block.pipeline.as_ref());
     let split = program.repeats.iter().find(|block| block.microbatches_of.is_some());
     let near = Request {
-        axes: axes.max(2),
+        axes: Some(axes.max(2)),
         recompute: recomputations(program),
         ..Request::of_chips(program.mesh.devices())
     };

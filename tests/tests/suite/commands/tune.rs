@@ -50,7 +50,7 @@ fn small(chips: u64) -> Request {
 
 #[test]
 fn the_winner_is_that_of_exhaustive_enumeration() {
-    let three = Request { axes: 3, ..small(16) };
+    let three = Request { axes: Some(3), ..small(16) };
     let cases = [
         (LAYERS, small(8), limited(40e6)),
         (TWO_KINDS, small(8), limited(30e6)),
@@ -93,7 +93,7 @@ fn the_shortest_step_is_that_of_exhaustive_enumeration() {
     let schedules = Request { schedules: Schedule::ALL.to_vec(), ..of(2, &[2], &[4]) };
     let layers = LAYERS.replace("L=4", "L=9");
     let layers = layers.replace("B=512, D=1024, F=4096", "B=65536, D=64, F=256");
-    let uneven = Request { fewer_first: true, axes: 1, ..of(4, &[4], &[8]) };
+    let uneven = Request { fewer_first: true, axes: Some(1), ..of(4, &[4], &[8]) };
     let cases = [
         (LAYERS, staged.clone(), limited(200e6)),
         (TWO_KINDS, staged, limited(200e6)),
@@ -263,7 +263,7 @@ fn errors_say_what_to_change() {
     let stages = Request { stages: vec![3], ..of.clone() };
     let apart = refused(LAYERS, &stages, &Options::default());
     assert!(apart.ends_with("slowest network; write --stages '1|2'"), "{apart}");
-    let narrow = Request { stages: vec![2], axes: 1, ..of.clone() };
+    let narrow = Request { stages: vec![2], axes: Some(1), ..of.clone() };
     assert!(refused(LAYERS, &narrow, &Options::default()).ends_with("write more --axes"));
     let few = Request { stages: vec![2], microbatches: vec![1], ..of.clone() };
     let few = refused(LAYERS, &few, &Options::default());
@@ -320,7 +320,7 @@ fn a_timeout_ends_a_search_with_the_best_so_far() {
 
 #[test]
 fn a_space_planned_with_little_effort_first_has_the_same_winner() {
-    let request = Request { axes: 3, best: 2, stages: vec![1], ..Request::of_chips(64) };
+    let request = Request { axes: Some(3), best: 2, stages: vec![1], ..Request::of_chips(64) };
     let every = Request { exhaustive: true, ..request.clone() };
     let options = limited(7e6);
     let (found, every) = (tuned(PRODUCT, &request, &options), tuned(PRODUCT, &every, &options));
@@ -344,7 +344,7 @@ fn what_has_a_bad_plan_with_little_effort_is_planned_again() {
         ..Options::default()
     };
     let all = Request {
-        axes: 3,
+        axes: Some(3),
         stages: vec![16],
         microbatches: vec![16, 32],
         chunks: vec![1, 8],
@@ -424,7 +424,7 @@ fn fewer_layers_on_first_stages_are_the_best_of_all_lists() {
     let source = LAYERS.replace("L=4", "L=9");
     let source = source.replace("B=512, D=1024, F=4096", "B=65536, D=64, F=256");
     let space = Request {
-        axes: 1,
+        axes: Some(1),
         stages: vec![4],
         microbatches: vec![8],
         recompute: vec![Recompute::Nothing],

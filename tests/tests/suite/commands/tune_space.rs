@@ -25,7 +25,7 @@ fn limited(bytes: f64) -> Options {
 /// A space with everything in it, small enough to plan every candidate.
 fn wide() -> Request {
     Request {
-        axes: 2,
+        axes: Some(2),
         stages: vec![1, 2, 4],
         microbatches: vec![2, 4],
         schedules: vec![Schedule::OneForwardOneBackward, Schedule::ZeroBubbleV],
