@@ -76,7 +76,7 @@ pub use serving::{Deployment, Kind, Pool, SERVING_FORMATS, Serve, Served, serve}
 pub use strategy::{ActingAxis, Degree, Strategy};
 pub use what_if::WhatIf;
 
-/// Mesh axes beside that of pipeline stages, where no number is given.
+/// Mesh axes where no number is given.
 const AXES: usize = 2;
 
 /// What is searched, and how far.
@@ -86,7 +86,7 @@ pub struct Request {
     /// Chips to use, all of them.
     pub chips: u64,
     /// Mesh axes at most, the axis of pipeline stages among them; where none are given, two beside
-    /// that one.
+    /// that one, or with it where the objective is no sum.
     pub axes: Option<usize>,
     /// Numbers of microbatches, for programs with gradients.
     pub microbatches: Vec<u64>,
@@ -309,6 +309,9 @@ pub fn tune(
     let (batches, without) = template.possible_batches(request)?;
     let hardware = template.hardware()?;
     let machine = machine::Machine::new(&hardware, request.chips).map_err(Refused::Options)?;
+    // Bounds of schedules exclude few candidates, so that more of them take minutes.
+    let axes = request.axes.or((!options.objective.is_sum()).then_some(AXES));
+    let request = &Request { axes, ..request.clone() };
     let shapes = machine.shapes(&template.named_axes, request).map_err(Refused::Options)?;
     let (dtypes, mut left_out) = dtypes::possible(&template, &hardware, request)?;
     left_out.extend(without);

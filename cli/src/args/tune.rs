@@ -45,7 +45,8 @@ pub(crate) struct TuneArgs {
         default_value = "0%"
     )]
     pub(crate) within: f64,
-    /// Mesh axes at most, with that of the stages [default: 2 beside that].
+    /// Mesh axes at most, with that of the stages [default: 2 beside that, or with it where
+    /// schedules are minimized].
     #[arg(long, value_name = "NUMBER", value_parser = axes, help_heading = SPACE)]
     pub(crate) axes: Option<usize>,
     /// Numbers of microbatches, for programs with gradients.
