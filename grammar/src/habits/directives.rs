@@ -79,7 +79,7 @@ pub(super) fn hardware(text: &str) -> Option<Habit> {
     }
     let help = format!("write `hardware {chip}, {key}={}`", setting.trim());
     let message = "a `,` is missing before the setting";
-    Some(Habit::new(text, &rest[chip.len()..].trim_start(), message, "a setting", help))
+    Some(Habit::new(text, rest[chip.len()..].trim_start(), message, "a setting", help))
 }
 
 /// The options of `backward from`, with an example of each.
