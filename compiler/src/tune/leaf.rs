@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use shardwise_ir::codes;
-use shardwise_passes::Goal;
+use shardwise_passes::{Goal, Optimality};
 
 use super::candidate::Candidate;
 use super::dtypes::Dtypes;
@@ -13,7 +13,7 @@ use crate::Planned;
 use crate::diagnostics::Findings;
 use crate::driver::plan_below;
 use crate::options::{AxisParts, Effort, Grouping, Options};
-use crate::planned::NoPlan;
+use crate::planned::{NoPlan, Origin};
 
 /// The part of a time limit that one run of the planner has.
 const SHARES: u32 = 24;
@@ -109,6 +109,23 @@ impl Leaves<'_, '_> {
         self.planned_below(candidate, memory, effort, None)
     }
 
+    /// The plan of the winner as `plan` prints it: with other shardings of open declarations that
+    /// are as cheap, which are looked for only where a plan is proven without a limit on memory.
+    pub(super) fn shown(&self, candidate: &Candidate, planned: Box<Planned>) -> Box<Planned> {
+        let may_have_others = matches!(&planned.origin, Origin::Searched(found)
+            if found.optimality == Optimality::Optimal && found.unlimited_s.is_none());
+        if !may_have_others {
+            return planned;
+        }
+        let capacity_bytes = planned.capacity_bytes;
+        match self.planned_below(candidate, self.options.memory, Effort::Normal, None) {
+            Ok(again) if again.own_s() <= planned.own_s() => {
+                Box::new(Planned { capacity_bytes, ..again })
+            }
+            _ => planned,
+        }
+    }
+
     fn planned_below(
         &self,
         candidate: &Candidate,
@@ -134,7 +151,8 @@ impl Leaves<'_, '_> {
             options.products = None;
         }
         let text = self.template.text(candidate);
-        plan_below(self.template.name, &text, &options, goal.cloned()).map_err(|none| match none {
+        let goal = goal.map(|goal| Goal { is_compared: true, ..goal.clone() });
+        plan_below(self.template.name, &text, &options, goal).map_err(|none| match none {
             NoPlan::Refused(findings) => refusal(&findings),
             NoPlan::NotBelow(lower_bound_s) => Refusal::NotBelow(lower_bound_s.unwrap_or(0.0)),
         })

@@ -126,6 +126,9 @@ pub struct Goal {
     pub enough: f64,
     /// The share of the work of a search without a goal: of several, each has a part.
     pub work: f64,
+    /// Whether the plan is compared with others and not shown: other shardings of open declarations
+    /// that are as cheap are not looked for.
+    pub is_compared: bool,
 }
 
 impl Goal {
@@ -138,6 +141,7 @@ impl Goal {
             is_bound_enough: false,
             enough: 0.0,
             work: 1.0,
+            is_compared: false,
         }
     }
 

@@ -45,8 +45,9 @@ pub(crate) fn search(
     };
     let enough = request.goal.as_ref().map_or(0.0, |goal| goal.enough);
     let limits = Limits { interrupt, below: wanted(request), enough, ..Limits::default() };
+    let is_shown = request.goal.as_ref().is_none_or(|goal| !goal.is_compared);
     let Solved { plan: found, bound, exact, alternatives, layouts } =
-        solve_below(problem, textbook, limits, ends_with)?;
+        solve_below(problem, textbook, limits, ends_with, is_shown)?;
     let (price, known) =
         (plan_price(tables, &found, objective), plan_price(tables, textbook, objective));
     let plan = if price < known { found } else { textbook.clone() };
@@ -99,7 +100,7 @@ pub(crate) fn solve_near(
     interrupt: &Interrupt,
 ) -> Result<Solved, Infeasible> {
     let limits = Limits { interrupt: interrupt.clone(), enough, ..Limits::default() };
-    solve_below(problem, textbook, limits, None)
+    solve_below(problem, textbook, limits, None, false)
 }
 
 /// Whether layouts are compared with each other.
@@ -113,15 +114,16 @@ fn wanted(request: &Request) -> Weight {
 }
 
 /// The same where only the solutions that the limits say are wanted: the bound reaches them at
-/// most.
+/// most. Of a plan that is shown the alternatives are, too.
 fn solve_below(
     mut problem: Problem<'_>,
     textbook: &Plan,
     limits: Limits,
     ends_with: Option<&EndsWith<'_>>,
+    is_shown: bool,
 ) -> Result<Solved, Infeasible> {
     prefer(&mut problem, textbook);
-    match solve_from(problem, Some(textbook), limits, ends_with)? {
+    match solve_from(problem, Some(textbook), limits, ends_with, is_shown)? {
         Outcome::Solved(solved) => Ok(*solved),
         Outcome::Nothing(_) => Err(Infeasible::Operation(OpId::new(0))),
     }
@@ -137,7 +139,7 @@ pub(crate) fn without_textbook(
     let is_goal = request.objective == Objective::Serial && tables.part.is_whole;
     let below = if is_goal { wanted(request) } else { Weight::INFINITE };
     let limits = Limits { interrupt: request.interrupt.clone(), below, ..Limits::default() };
-    match solve_from(problem, None, limits, None) {
+    match solve_from(problem, None, limits, None, false) {
         Ok(Outcome::Solved(solved)) => Ok(solved.plan),
         Ok(Outcome::Nothing(bound)) if bound.is_finite() => {
             Err(Some(bound.as_seconds()).filter(|&bound_s| request.is_out_of_reach(bound_s)))
@@ -159,6 +161,7 @@ fn solve_from(
     known: Option<&Plan>,
     limits: Limits,
     ends_with: Option<&EndsWith<'_>>,
+    is_shown: bool,
 ) -> Result<Outcome, Infeasible> {
     let interrupt = limits.interrupt.clone();
     let unproven = || {
@@ -199,7 +202,7 @@ fn solve_from(
         plan,
         bound: solution.bound,
         exact: solution.stop_reason.is_proof(),
-        alternatives: alternatives(&problem, &solution),
+        alternatives: if is_shown { alternatives(&problem, &solution) } else { Vec::new() },
         layouts: (before, after),
     })))
 }

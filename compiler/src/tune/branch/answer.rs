@@ -16,6 +16,7 @@ const SHORTER: f64 = 1.01;
 impl Search<'_, '_> {
     pub(super) fn answer(mut self) -> Result<Tuned, Refused> {
         let Some((number, planned)) = self.best.take() else { return Err(self.nothing()) };
+        let planned = self.leaves.shown(&self.candidates[number], planned);
         let lower_bound_s = self.seconds(number, self.lower_bound());
         let distinct = self.distinct();
         let time_and_memory = distinct.iter().map(|of| (of.objective_s, of.peak_bytes)).collect();
