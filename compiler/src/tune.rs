@@ -66,7 +66,7 @@ use shardwise_ir::stages::Schedule;
 
 use crate::diagnostics::Findings;
 use crate::display::Format;
-use crate::options::Options;
+use crate::options::{Objective, Options};
 
 pub use against::Against;
 pub use candidate::{Recompute, Staging};
@@ -125,9 +125,13 @@ pub struct Request {
 }
 
 impl Request {
-    /// The most mesh axes beside that of so many pipeline stages.
-    fn axes_beside(&self, stages: u64) -> usize {
-        self.axes.map_or(AXES, |axes| axes - usize::from(stages > 1))
+    /// The most mesh axes beside that of so many pipeline stages. Bounds of schedules exclude few
+    /// candidates, so that by default there are fewer of them.
+    fn axes_beside(&self, stages: u64, objective: Objective) -> usize {
+        match self.axes {
+            None if objective.is_sum() => AXES,
+            axes => axes.unwrap_or(AXES) - usize::from(stages > 1),
+        }
     }
 
     /// The request of the command without options, for so many chips.
@@ -309,10 +313,9 @@ pub fn tune(
     let (batches, without) = template.possible_batches(request)?;
     let hardware = template.hardware()?;
     let machine = machine::Machine::new(&hardware, request.chips).map_err(Refused::Options)?;
-    // Bounds of schedules exclude few candidates, so that more of them take minutes.
-    let axes = request.axes.or((!options.objective.is_sum()).then_some(AXES));
-    let request = &Request { axes, ..request.clone() };
-    let shapes = machine.shapes(&template.named_axes, request).map_err(Refused::Options)?;
+    let most_axes = |stages| request.axes_beside(stages, options.objective);
+    let shapes = machine.shapes(&template.named_axes, &request.stages, most_axes);
+    let shapes = shapes.map_err(Refused::Options)?;
     let (dtypes, mut left_out) = dtypes::possible(&template, &hardware, request)?;
     left_out.extend(without);
     let request = &Request { dtypes, batches, ..request.clone() };

@@ -12,8 +12,6 @@ use std::collections::BTreeSet;
 
 use shardwise_ir::hardware::{Hardware, Wraparound};
 
-use super::Request;
-
 /// Factors of each network, in their order.
 type Factors = Vec<u64>;
 
@@ -103,9 +101,15 @@ impl Machine {
         Ok(Self { networks: [of(pods, Kind::Pods)].into_iter().chain(edges).collect() })
     }
 
-    /// Every shape: of the axes that the program names, and of others.
-    pub(super) fn shapes(&self, named: &[String], request: &Request) -> Result<Vec<Shape>, String> {
-        let most = request.axes_beside(1);
+    /// Every shape: of the axes that the program names, and of others; with so many stages, and at
+    /// most so many axes beside theirs.
+    pub(super) fn shapes(
+        &self,
+        named: &[String],
+        stages: &[u64],
+        most_axes: impl Fn(u64) -> usize,
+    ) -> Result<Vec<Shape>, String> {
+        let most = most_axes(1);
         if named.len() > most {
             return Err(format!(
                 "the program names {} axes ({}), more than the {most} of --axes; write --axes {}",
@@ -115,9 +119,9 @@ impl Machine {
             ));
         }
         let mut shapes = BTreeSet::new();
-        for &stages in &request.stages {
+        for &stages in stages {
             let Some(rest) = self.without_stages(stages) else { continue };
-            for factors in rest.meshes(request.axes_beside(stages)) {
+            for factors in rest.meshes(most_axes(stages)) {
                 self.named(&factors, named, stages, &mut shapes);
             }
         }
@@ -286,10 +290,9 @@ mod tests {
 
     fn shapes(hardware: &str, chips: u64, axes: usize, named: &[&str]) -> Vec<String> {
         let hardware = Hardware::preset(hardware).expect("a preset");
-        let request = Request { axes: Some(axes), stages: vec![1], ..Request::of_chips(chips) };
         let named: Vec<String> = named.iter().map(|&name| name.to_owned()).collect();
         let machine = Machine::new(&hardware, chips).expect("there is such a machine");
-        let shapes = machine.shapes(&named, &request).expect("there are shapes");
+        let shapes = machine.shapes(&named, &[1], |_| axes).expect("there are shapes");
         let devices = |shape: &Shape| shape.axes.iter().map(|axis| axis.size).product::<u64>();
         assert!(shapes.iter().all(|shape| devices(shape) == chips));
         let text = |shape: &Shape| {

@@ -141,14 +141,15 @@ fn dtype_after(text: &str) -> Option<Habit> {
     let (dims, after) = rest.split_once(']')?;
     let (after, pending) = match after.split_once('{') {
         Some((before, pending)) => {
-            let (pending, after_them) = pending.split_once('}')?;
-            (format!("{before}{after_them}"), format!(" {{{pending}}}"))
+            let (pending, end) = pending.split_once('}')?;
+            (format!("{before}{end}"), format!(" {{{pending}}}"))
         }
         None => (after.to_owned(), String::new()),
     };
     let after = after.trim();
     let dtype = after.strip_prefix(':').unwrap_or(after).trim();
-    let is_dtype = first_word(dtype) == dtype && (after.starts_with(':') || is_dtype(dtype));
+    let is_dtype =
+        first_word(dtype) == dtype && (after.starts_with(':') || looks_like_dtype(dtype));
     if dtype.is_empty() || !is_dtype {
         return None;
     }
@@ -164,7 +165,7 @@ fn dtype_first(text: &str) -> Option<Habit> {
     let (role, rest) = text.split_once(' ')?;
     let (dtype, tensor) = rest.trim_start().split_once(' ')?;
     let (name, brackets) = tensor.trim().split_once('[')?;
-    if !is_dtype(dtype) || first_word(name) != name.trim_end() {
+    if !looks_like_dtype(dtype) || first_word(name) != name.trim_end() {
         return None;
     }
     let help = format!("write `{role} {}: {dtype}[{brackets}`", name.trim_end());
@@ -172,7 +173,7 @@ fn dtype_first(text: &str) -> Option<Habit> {
 }
 
 /// Whether a word looks like a dtype of any framework: a kind of number, and its bits.
-fn is_dtype(word: &str) -> bool {
+fn looks_like_dtype(word: &str) -> bool {
     let kind = word.trim_end_matches(|c: char| c.is_ascii_digit());
     let kinds = ["bf", "bfloat", "f", "fp", "float", "i", "int", "s", "u", "uint"];
     kind.len() < word.len() && kinds.contains(&kind)

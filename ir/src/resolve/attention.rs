@@ -85,6 +85,14 @@ struct Roles {
     summed: Vec<DimId>,
 }
 
+/// What seem to be heads, of which queries have a multiple.
+struct Heads {
+    of_queries: DimId,
+    of_keys: DimId,
+    /// The dimension of positions that both have, where keys have none of their own.
+    positions: Option<DimId>,
+}
+
 impl Resolver<'_> {
     pub(super) fn attention(
         &mut self,
@@ -111,7 +119,7 @@ impl Resolver<'_> {
         let operands = [q, k, v].map(|argument| self.operand(argument, target));
         let [Some(q), Some(k), Some(v)] = operands else { return None };
         let roles = self.roles(call, [&q, &k, &v])?;
-        self.compares_positions(&roles, &q, &k);
+        self.warn_of_heads(&roles, &q, &k);
         let product = self.plain(OpKind::Einsum { contracted: roles.summed.clone() }, vec![q, k]);
         let scores = self.link_value(product, target, span)?;
         let scores = self.scaled(scores, &roles, &options, target, span)?;
@@ -213,8 +221,11 @@ impl Resolver<'_> {
 
     /// Warns where queries seem to attend to heads: those of their own position, where both have
     /// the positions by one name, or of all positions at once.
-    fn compares_positions(&mut self, roles: &Roles, q: &Operand, k: &Operand) {
-        let Some((query, key, positions)) = self.heads(roles, q, k) else { return };
+    fn warn_of_heads(&mut self, roles: &Roles, q: &Operand, k: &Operand) {
+        let Some(Heads { of_queries: query, of_keys: key, positions }) = self.heads(roles, q, k)
+        else {
+            return;
+        };
         let name = |dim: DimId| self.dims[dim].name.as_str();
         let (message, label) = match positions {
             Some(both) => (
@@ -253,12 +264,7 @@ impl Resolver<'_> {
     /// The dimensions of queries and of keys that seem to be heads: queries have a multiple of
     /// those of keys, and not many. Where keys lack positions of their own, the dimension before
     /// the heads, which is longer; else keys have one as well that is longer.
-    fn heads(
-        &self,
-        roles: &Roles,
-        q: &Operand,
-        k: &Operand,
-    ) -> Option<(DimId, DimId, Option<DimId>)> {
+    fn heads(&self, roles: &Roles, q: &Operand, k: &Operand) -> Option<Heads> {
         let size = |dim: DimId| self.dims[dim].size;
         let (of_q, of_k) = (&self.values[q.value].dims, &self.values[k.value].dims);
         let are_heads = |query: DimId, key: DimId| {
@@ -274,7 +280,8 @@ impl Resolver<'_> {
                 let both = before(of_q, query)?;
                 let is_in_both = before(of_k, key) == Some(both) && size(both) >= size(query);
                 let are_grouped = are_heads(query, key) && size(key) < size(query);
-                (are_grouped && is_in_both).then_some((query, key, Some(both)))
+                let heads = Heads { of_queries: query, of_keys: key, positions: Some(both) };
+                (are_grouped && is_in_both).then_some(heads)
             }
             [one, other] => {
                 let mut queries = of_q.iter().filter(|dim| !of_k.contains(dim));
@@ -283,7 +290,8 @@ impl Resolver<'_> {
                     let mut heads = heads.filter(|&(key, longer)| {
                         are_heads(query, key) && size(longer) > size(query)
                     });
-                    heads.next().map(|(key, _)| (query, key, None))
+                    let (of_keys, _) = heads.next()?;
+                    Some(Heads { of_queries: query, of_keys, positions: None })
                 };
                 queries.find_map(pair)
             }

@@ -339,7 +339,7 @@ impl Stages {
     /// `inner` times, for all microbatches, which go back through the stages where it `trains`.
     pub fn trip_count(&self, microbatches: u64, inner: u64, trains: bool) -> TripCount {
         let chunks = self.layers.len() as u64 / (self.held.len() as u64).max(1);
-        let run = if self.is_part { self.halved(self.on_longest) } else { self.most_run() };
+        let run = self.halved(self.on_longest);
         let done = run.saturating_mul(microbatches).saturating_mul(inner);
         let all: u64 = self.layers.iter().sum();
         let elsewhere = all.saturating_sub(self.on_longest).saturating_mul(inner);

@@ -81,3 +81,25 @@ fn positions_may_be_more_than_can_be_counted() {
     let checked = shardwise::check("large", source, &Options::default());
     assert!(!checked.findings.has_errors(), "{}", checked.findings);
 }
+
+#[test]
+fn queries_that_attend_to_heads_are_warned_of() {
+    let warns = |call: &str, brackets: [&str; 2]| {
+        let [q, k] = brackets;
+        let source = format!(
+            "hardware tpu-v5p\nmesh X=2\ndim B=8, T=64, S=T, N=8, M=8, K=2, G=4, H=16\n\
+                input q[{q}], k[{k}], v[{k}]\no = {call}\noutput o[{q}]\n"
+        );
+        let checked = shardwise::check("heads", &source, &Options::default());
+        assert!(!checked.findings.has_errors(), "{}", checked.findings);
+        let mut codes = checked.findings.reports.iter().map(|report| report.diag.code);
+        codes.any(|code| code == "SW118")
+    };
+    let (call, causal) = ("attention_H(q, k, v)", "attention_H(q, k, v, causal)");
+    assert!(warns(causal, ["B, T, N, H", "B, T, K, H"]));
+    assert!(warns(call, ["B, T, N, H", "B, S, K, H"]));
+    assert!(warns(call, ["B, T, N, H", "B, S, M, H"]));
+    for own in [["B, T, K, G, H", "B, S, K, H"], ["B, N, T, H", "B, N, S, H"]] {
+        assert!(!warns(call, own) && !warns(causal, own), "{own:?}");
+    }
+}

@@ -170,7 +170,7 @@ impl TreeBound {
             for set in subsets(uses) {
                 own_tree[set] = self.tree(block, set);
             }
-            // A set is of those that are smaller numbers, which change after it.
+            // The subsets of a set are smaller numbers, and change after it.
             for set in subsets(uses) {
                 let with_own = |own: usize| own_tree[own] + least[set & !own];
                 least[set] = subsets(set).map(with_own).fold(f64::INFINITY, f64::min);
