@@ -94,6 +94,16 @@ impl Program {
         values.into_iter().any(|value| self.has_batch(op.repeat, value))
     }
 
+    /// The block of a stage that keeps the result of an operation for all of its layers until it
+    /// ends, since microbatches add to it.
+    pub fn sum_of_stage(&self, op: &Op) -> Option<RepeatId> {
+        let is_sum = self.is_per_microbatch(op)
+            && !is_loop_exit(op)
+            && !self.is_shared(op.result)
+            && !self.has_batch(op.repeat, op.result);
+        self.staged_block(op.repeat).filter(|_| is_sum)
+    }
+
     /// How often statements of a block run, `by_microbatch` or once per step.
     pub fn trip_count(&self, block: Option<RepeatId>, by_microbatch: bool) -> TripCount {
         match self.pipeline(block) {

@@ -239,6 +239,9 @@ pub struct KernelPart {
     pub operands_on_chip: u64,
     /// Whether nothing else reads the result.
     pub result_on_chip: bool,
+    /// Whether operands are read until what follows from a result on the chip is written: by a
+    /// product or norm here or further on. Element by element, a result may take their place.
+    pub reads_to_end: bool,
     /// Whether an earlier operation begins the kernel.
     pub is_begun: bool,
     /// Whether it is a kernel of attention.

@@ -8,6 +8,9 @@
 //! element-wise result that the backward part computes again from what is kept: it is not kept from
 //! one to the other, and what it is computed from is.
 //!
+//! A kernel reads the operands of its product as long as it runs: they are live until what follows
+//! from it has been written ([`on_chip`]).
+//!
 //! The values of a block are live for one layer at a time, except those that its reverse reads and
 //! outputs: of these there is one per layer, of layers in layers one per layer of each outer one.
 //! Parameters and state of a block are resident for all its layers; their updates are in place. A
@@ -21,11 +24,13 @@
 //! of the in-flight microbatches need. Values that do not depend on the batch are live across
 //! microbatches: retained weights and accumulated gradients, for all layers of the stage; with
 //! `1f1b`, whose stages alternate between forward and backward, values that the forward pass
-//! retains are live until the last gradient.
+//! retains or reads from outside are live until the last gradient.
 
 mod again;
+mod layers;
 mod live_at;
 mod of_stages;
+mod on_chip;
 mod on_host;
 mod sweep;
 
@@ -40,13 +45,15 @@ use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Pin;
 use shardwise_ir::unroll::is_loop_exit;
 
+use crate::cost::liveness::on_chip::OnChip;
 use crate::cost::{held, pipeline_stages};
 use crate::layouts::local_shape;
 use crate::training::frameworks::Frameworks;
 
+use layers::block_of_one_copy;
 pub use live_at::{Live, live_at, live_ranges};
 pub use of_stages::{charge_by_estimate, charge_heaviest, memory, memory_as_charged};
-use sweep::{LiveRange, PerLayer};
+use sweep::{LiveRange, Shrinking};
 
 /// Bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -68,6 +75,8 @@ struct OpenRange {
     began: Option<RepeatId>,
     /// Whether it is live for all layers of that block.
     of_all_layers: bool,
+    /// The last step of other layers that reads it, or of layers in those.
+    read: usize,
 }
 
 /// The live range of what each node of the dataflow produces.
@@ -81,6 +90,8 @@ struct LiveRanges<'p> {
     extended: IndexMap<NodeIndex, usize>,
     /// For each step, whether it belongs to the backward part.
     goes_back: Vec<bool>,
+    /// What its kernels leave on the chip.
+    on_chip: OnChip,
     /// For each block, its first and its last step.
     steps_of: IndexMap<RepeatId, (usize, usize)>,
     /// Values that are complete only after all microbatches of a pipeline.
@@ -96,13 +107,15 @@ impl<'p> LiveRanges<'p> {
                 steps_of.entry(block).or_insert((number, number)).1 = number;
             }
         }
+        let goes_back = goes_back(plan, dataflow);
         Self {
             plan,
             dataflow,
             ranges: dataflow.graph().node_indices().map(|_| None).collect(),
             again: IndexMap::new(),
             extended: IndexMap::new(),
-            goes_back: goes_back(plan, dataflow),
+            on_chip: OnChip::new(plan, dataflow, &goes_back),
+            goes_back,
             steps_of,
             late: IndexSet::new(),
             frameworks: Frameworks::of(&plan.program),
@@ -117,7 +130,7 @@ impl<'p> LiveRanges<'p> {
         began: Option<RepeatId>,
     ) -> &mut OpenRange {
         let life = LiveRange::new(bytes, when);
-        self.ranges[node.index()].insert(OpenRange { life, began, of_all_layers: false })
+        self.ranges[node.index()].insert(OpenRange { life, began, of_all_layers: false, read: 0 })
     }
 
     /// Begins the ranges of declared values; returns the bytes of the resident ones.
@@ -143,21 +156,14 @@ impl<'p> LiveRanges<'p> {
         resident_bytes
     }
 
-    /// Whether a collective reads what a step produces: then it has to be in memory.
-    fn is_resharded(&self, step: usize) -> bool {
-        let mut readers = self.dataflow.readers(step);
-        readers.any(|(reader, _)| matches!(self.plan.steps[reader].kind, StepKind::Collective(..)))
-    }
-
     /// Extends the ranges of a step's operands, and begins that of its result.
     fn run(&mut self, step: &Step, number: usize) {
         let program = &self.plan.program;
         let op = if let StepKind::Local(op) = step.kind { Some(&program.ops[op]) } else { None };
-        let is_on_chip =
-            op.is_some_and(|op| op.kernel.result_on_chip) && !self.is_resharded(number);
         let resident = self.is_resident(&step.result)
             || op.is_some_and(|op| is_part(op) || op.is_stored_on_host())
-            || is_on_chip;
+            || self.on_chip.has_result_of(number)
+            || op.is_some_and(is_loop_exit) && self.is_unread(number);
         let node = dataflow::index(number);
         let bytes = if resident {
             0.0
@@ -192,6 +198,13 @@ impl<'p> LiveRanges<'p> {
         }
     }
 
+    /// Whether nothing reads the result of a step.
+    fn is_unread(&self, step: usize) -> bool {
+        let node = dataflow::index(step);
+        self.dataflow.readers(step).next().is_none()
+            && self.dataflow.outputs_from(node).next().is_none()
+    }
+
     fn read_operands(&mut self, step: &Step, op: Option<&Op>, number: usize) {
         let renames = op.is_some_and(|op| op.is(&MapForm::LoopCarried) || op.is(&MapForm::Last));
         let looked_at = op.map_or(usize::MAX, |op| op.sharded_operands().len().max(1));
@@ -201,12 +214,13 @@ impl<'p> LiveRanges<'p> {
             let around = entered.map(|block| self.plan.program.repeats.parent(block));
             (number.saturating_sub(1), around.unwrap_or(step.repeat))
         } else {
-            (number, step.repeat)
+            let until = self.on_chip.reads_until(number);
+            (until, self.plan.steps[until].repeat)
         };
         for (position, operand) in step.operands.iter().enumerate().take(looked_at) {
             if let Some(source) = self.dataflow.source(number, position) {
                 if self.goes_back[number] && self.is_recomputed(source) {
-                    self.read_again(source, op, until, place);
+                    self.read_again(source, op, (number.min(until), until), place);
                 } else {
                     self.read(source, operand.value, until, place);
                 }
@@ -224,12 +238,12 @@ impl<'p> LiveRanges<'p> {
         let is_buffered = self.is_all_reduced(node);
         let Some(alive) = &mut self.ranges[node.index()] else { return };
         alive.life.to = self.plan.steps.len().saturating_sub(1);
-        let layers = program.repeats.outwards(alive.began).last();
         alive.times(copies);
         if is_buffered {
             alive.life.from = 0;
-        } else if let Some(&(first, last)) = layers.and_then(|block| self.steps_of.get(&block)) {
-            alive.life.per_layer = Some(PerLayer::growing(first..=last, copies));
+            alive.life.grows = None;
+        } else {
+            self.grow(node, copies, |_| true);
         }
     }
 
@@ -244,7 +258,7 @@ impl<'p> LiveRanges<'p> {
         self.steps_of.get(&block?).copied()
     }
 
-    /// The first and the last step of a block during which a value is kept: for stages that
+    /// The first and the last step of a block during which a value is kept or read: for stages that
     /// alternate between forward and backward, those of both directions.
     fn of_stay(&self, block: RepeatId) -> Option<(usize, usize)> {
         let program = &self.plan.program;
@@ -281,29 +295,39 @@ impl<'p> LiveRanges<'p> {
     /// that of the last layer leaves its block.
     fn read(&mut self, of: NodeIndex, value: ValueId, at: usize, place: Option<RepeatId>) {
         let repeats = &self.plan.program.repeats;
+        let Some(began) = self.ranges[of.index()].as_ref().map(|alive| alive.began) else { return };
+        let around = repeats.outermost(place, began).and_then(|block| self.of_stay(block));
+        let inner = self.of_block(block_of_one_copy(repeats, place, began));
         let Some(alive) = &mut self.ranges[of.index()] else { return };
-        let again = repeats.outermost(place, alive.began).and_then(|it| self.steps_of.get(&it));
-        alive.life.to = alive.life.to.max(again.map_or(at, |steps| steps.1));
-        if repeats.are_apart(place, alive.began) {
+        alive.life.to = alive.life.to.max(around.map_or(at, |steps| steps.1));
+        if repeats.are_apart(place, began) {
             let copies = pipeline_stages::in_flight_copies(&self.plan.program, value);
             alive.times(copies);
+            alive.read = alive.read.max(inner.map_or(at, |steps| steps.1));
             let in_order = self.plan.program.pipeline(place).is_none();
-            alive.life.per_layer = again
-                .filter(|_| in_order)
-                .map(|&(first, last)| PerLayer::shrinking(first..=last, copies));
+            let one = 1.0 / copies.max(1.0);
+            alive.life.shrinks = around.filter(|_| in_order).map(|(first, last)| Shrinking {
+                steps: first..=last,
+                one,
+                read: alive.read,
+            });
+            self.grow(of, copies, |block| !repeats.is_inside(place, block));
         }
     }
 
     /// Extends the ranges of what leaves the program to its end.
     fn leave(&mut self) {
         let (program, last) = (&self.plan.program, self.plan.steps.len().saturating_sub(1));
-        for (number, range) in self.ranges.iter_mut().enumerate() {
-            let Some(alive) = range else { continue };
-            for place in self.dataflow.outputs_from(NodeIndex::new(number)) {
+        for node in self.dataflow.graph().node_indices() {
+            for place in self.dataflow.outputs_from(node) {
                 let output = &program.outputs[place];
-                if program.carried_into(output).is_none() {
+                let copies = pipeline_stages::all_copies(program, output.value);
+                if let Some(alive) = &mut self.ranges[node.index()]
+                    && program.carried_into(output).is_none()
+                {
                     alive.life.to = last;
-                    alive.times(pipeline_stages::all_copies(program, output.value));
+                    alive.times(copies);
+                    self.grow(node, copies, |_| true);
                 }
             }
         }

@@ -120,6 +120,8 @@ impl<'p> Kernels<'p> {
         let (reader, writer) = (&self.program.ops[op], &self.program.ops[producer]);
         let (own, other) = (&self.all[self.of[op]], &self.all[self.of[producer]]);
         (reader.repeat, reader.phase) == (writer.repeat, writer.phase)
+            // What microbatches of a pipeline add up is read after the last of them.
+            && self.program.sum_of_stage(writer).is_none()
             && self.of[op] != self.of[producer]
             && !own.is_attention
             && !other.is_attention

@@ -9,7 +9,7 @@ use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{KernelPart, OpKind, Operand, Phase, Recomputes};
 
 use super::implicit::{Implicit, implicit};
-use super::kernels::{readers, same_dims};
+use super::kernels::{is_element_wise, readers, same_dims};
 use super::recompute;
 use crate::training::frameworks::Frameworks;
 
@@ -55,7 +55,22 @@ pub(super) fn parts(
     };
     parts.find_scores();
     parts.again = recompute::recomputed(program, &parts.implicit, &parts.scores);
-    program.ops.indices().map(|op| parts.part(op)).collect()
+    let mut all: IndexVec<OpId, KernelPart> =
+        program.ops.indices().map(|op| parts.part(op)).collect();
+    find_reads_to_end(program, &mut all);
+    all
+}
+
+/// Finds out which operations read their operands until the end of their kernel.
+fn find_reads_to_end(program: &Analyzed, parts: &mut IndexVec<OpId, KernelPart>) {
+    for (id, op) in program.ops.iter_enumerated().rev() {
+        let is_read = |reader: OpId| {
+            program.ops[reader].phase == op.phase
+                && (!is_element_wise(program, &program.ops[reader]) || parts[reader].reads_to_end)
+        };
+        let reads = !is_element_wise(program, op) || readers(program, op.result).any(is_read);
+        parts[id].reads_to_end = parts[id].result_on_chip && reads;
+    }
 }
 
 impl Parts<'_> {
@@ -132,6 +147,7 @@ impl Parts<'_> {
         KernelPart {
             operands_on_chip: on_chip,
             result_on_chip: self.stays_on_chip(id, op.result),
+            reads_to_end: false,
             number: self.numbers[id],
             is_begun: ops.first().is_some_and(|&first| first < id),
             is_attention: self.is_attention(ops),

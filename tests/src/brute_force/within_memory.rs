@@ -23,6 +23,11 @@ struct Block {
     form: Form,
     /// Whether a reshard made it that nothing has read yet: then it may not be dropped.
     is_unread: bool,
+    /// Whether it is in memory only since a reshard will read it: then that has to come.
+    is_to_move: bool,
+    /// The values on the chip that are computed from it, one bit each: as long as they are there,
+    /// their kernel reads it.
+    read_for: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -134,7 +139,14 @@ impl Memory<'_, '_> {
                 .iter()
                 .flat_map(|&state| {
                     starts.iter().map(move |start: &Vec<Block>| {
-                        let block = Block { value: id.index(), state, form, is_unread: false };
+                        let block = Block {
+                            value: id.index(),
+                            state,
+                            form,
+                            is_unread: false,
+                            is_to_move: false,
+                            read_for: 0,
+                        };
                         start.iter().copied().chain([block]).collect()
                     })
                 })
@@ -182,6 +194,8 @@ impl Memory<'_, '_> {
         for (place, &block) in blocks.iter().enumerate() {
             let can_drop = !matches!(block.form, Form::Resident | Form::Early)
                 && !block.is_unread
+                && !block.is_to_move
+                && block.read_for == 0
                 && (*has_run || !self.program().values[ValueId::new(block.value)].is_declared());
             if can_drop {
                 let mut left = blocks.clone();
@@ -207,14 +221,17 @@ impl Memory<'_, '_> {
                 _ => Form::Memory,
             };
             let is_unread = block.form != Form::Early || form == Form::Early;
-            let made = Block { state, form, is_unread, ..block };
+            let made = Block { state, form, is_unread, is_to_move: false, read_for: 0, ..block };
             let is_there =
                 blocks.iter().any(|other| (other.value, other.state) == (made.value, made.state));
             if seconds.is_infinite() || is_there {
                 continue;
             }
             let mut blocks = blocks.to_vec();
-            mark_read(&mut blocks, |other| *other == block);
+            for other in blocks.iter_mut().filter(|other| **other == block) {
+                other.is_unread = false;
+                other.is_to_move = false;
+            }
             // On the way to its sharding a value is in one place at a time.
             let ends = |other: &Block| {
                 other.value == made.value && other.form == Form::Early && form == Form::Memory
@@ -234,21 +251,26 @@ impl Memory<'_, '_> {
                 })
             });
             let mut blocks = blocks.to_vec();
-            for (operand, need) in op.operands.iter().zip(&layout.needs) {
-                mark_read(&mut blocks, |block| {
+            let is_read = |block: &Block| {
+                op.operands.iter().zip(&layout.needs).any(|(operand, need)| {
                     block.value == operand.value.index()
                         && self.states[block.value][block.state] == *need
-                });
-            }
+                })
+            };
+            blocks.iter_mut().filter(|block| is_read(block)).for_each(|it| it.is_unread = false);
             let value = op.result.index();
             let state = self.states[value].iter().position(|state| *state == layout.gives);
             let (true, Some(state)) = (reads, state) else { continue };
             let is_early = self.declared(value).is_some_and(|to| !to.contains(&state));
             let form = if is_early { Form::Early } else { Form::Memory };
-            let on_chip = (op.kernel.result_on_chip && !is_early).then_some(Form::OnChip);
-            for form in [Some(form), on_chip].into_iter().flatten() {
-                let made = Block { value, state, form, is_unread: false };
-                self.make(layout.seconds, (next + 1, &blocks), made, |_| false, all);
+            let can_stay = op.kernel.result_on_chip && !is_early;
+            let made =
+                Block { value, state, form, is_unread: false, is_to_move: can_stay, read_for: 0 };
+            self.make(layout.seconds, (next + 1, &blocks), made, |_| false, all);
+            if can_stay {
+                let on_chip = Block { form: Form::OnChip, is_to_move: false, ..made };
+                read_for(&mut blocks, value, is_read, op.kernel.reads_to_end);
+                self.make(layout.seconds, (next + 1, &blocks), on_chip, |_| false, all);
             }
         }
     }
@@ -267,22 +289,47 @@ impl Memory<'_, '_> {
         if !self.fits(&live) {
             return;
         }
+        let is_used = |block: &Block| self.uses_left(next, block.value) > 0;
+        let on_chip = live.iter().filter(|block| block.form == Form::OnChip && is_used(block));
+        let on_chip = on_chip.fold(0, |bits, block| bits | bit(block.value));
+        for block in &mut live {
+            block.read_for &= on_chip;
+        }
         let is_over = |block: &Block| {
-            let stays = matches!(block.form, Form::Resident | Form::Early);
-            ends(block) || !stays && self.uses_left(next, block.value) == 0
+            let stays = matches!(block.form, Form::Resident | Form::Early) || block.read_for != 0;
+            ends(block) || !stays && !is_used(block)
         };
-        if live.iter().any(|block| is_over(block) && block.is_unread) {
+        if live.iter().any(|block| is_over(block) && (block.is_unread || block.is_to_move)) {
             return;
         }
         live.retain(|block| !is_over(block));
         live.sort_unstable();
-        let of_value = live.iter().filter(|block| block.value == made.value);
+        let of_value = live.iter().filter(|block| block.value == made.value && block.read_for == 0);
         if of_value.count() <= self.uses_left(next, made.value) + 1 {
             all.push((seconds, (next, true, live)));
         }
     }
 }
 
-fn mark_read(blocks: &mut [Block], is_read: impl Fn(&Block) -> bool) {
-    blocks.iter_mut().filter(|block| is_read(block)).for_each(|block| block.is_unread = false);
+fn bit(value: usize) -> u64 {
+    1 << value
+}
+
+/// Notes for what is computed on the chip what it is computed from: what the statement reads, if it
+/// reads that until the end of its kernel, and what that is computed from where it is on the chip,
+/// too.
+fn read_for(
+    blocks: &mut [Block],
+    on_chip: usize,
+    is_read: impl Fn(&Block) -> bool,
+    reads_to_end: bool,
+) {
+    let inner = blocks.iter().filter(|block| is_read(block) && block.form == Form::OnChip);
+    let inner = inner.fold(0, |bits, block| bits | bit(block.value));
+    for block in blocks {
+        let is_operand = reads_to_end && is_read(block);
+        if block.form == Form::Memory && (is_operand || block.read_for & inner != 0) {
+            block.read_for |= bit(on_chip);
+        }
+    }
 }

@@ -25,13 +25,13 @@ impl LiveRanges<'_> {
         }
     }
 
-    /// Extends the second range of a result that is computed again to step `at`, where the reader
-    /// needs it in memory: an element-wise one computes it on the way.
+    /// Extends the second range of a result that is computed again by the steps for which it is
+    /// read, where the reader needs it in memory: an element-wise one computes it on the way.
     pub(super) fn read_again(
         &mut self,
         node: NodeIndex,
         op: Option<&Op>,
-        at: usize,
+        (from, until): (usize, usize),
         place: Option<RepeatId>,
     ) {
         let Some(of) = self.materialization(node) else { return };
@@ -39,10 +39,11 @@ impl LiveRanges<'_> {
             || self.takes_windows(node);
         if !in_passing {
             let bytes = local_shape::local_bytes(&self.plan.program, of.value, &of.sharding);
-            let first = || LiveRange::new(bytes, at..=at);
-            self.again.entry(node).or_insert_with(first).to = at;
+            let first = || LiveRange::new(bytes, from..=until);
+            let range = self.again.entry(node).or_insert_with(first);
+            range.to = range.to.max(until);
         }
-        self.extend_origins(node, at, place);
+        self.extend_origins(node, until, place);
     }
 
     /// Leaves out of second ranges what the first ones last for: a result that is kept, as by a

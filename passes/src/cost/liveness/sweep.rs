@@ -1,12 +1,14 @@
 //! Live ranges, and the step at which most is live: a sweep over their ends.
 //!
-//! The steps of layers are there once and run for each of them. What the reverse of layers reads is
-//! live for all of them when it begins and for one when it ends; gradients that are kept until the
-//! end of the step are live for one layer when it begins, and for all when it ends. Both change by
-//! the same bytes from layer to layer, so that their sum is largest during the first or during the
-//! last one, and there are two sweeps. Where no gradients are kept, the first layer has the peak.
+//! The steps of layers are there once and run for each of them. What is kept of every layer is
+//! live for those that have produced it; what the reverse of layers reads is live for all of them
+//! when it begins, and each layer's until that layer has read it. Both change by the same bytes
+//! from layer to layer, so that their sum is largest during the first or during the last one, and
+//! there are two sweeps.
 
 use std::ops::RangeInclusive;
+
+use smallvec::SmallVec;
 
 /// A live range: the first and the last step, both included.
 pub(super) struct LiveRange {
@@ -14,19 +16,33 @@ pub(super) struct LiveRange {
     pub(super) bytes: f64,
     pub(super) from: usize,
     pub(super) to: usize,
-    /// The layers during which there are fewer.
-    pub(super) per_layer: Option<PerLayer>,
+    /// Of several copies, how many there are while layers produce them.
+    pub(super) grows: Option<Growing>,
+    /// And while layers read them.
+    pub(super) shrinks: Option<Shrinking>,
 }
 
-/// Layers in which copies of a value become more or fewer.
+/// Copies that layers add one by one, by the step at which the live range begins.
 #[derive(Clone)]
-pub(super) struct PerLayer {
-    /// The steps of the layers.
-    steps: RangeInclusive<usize>,
+pub(super) struct Growing {
+    /// The last step of the layers.
+    pub(super) last: usize,
     /// The share of all copies that is one.
-    one: f64,
-    /// The layer during which there is one.
-    fewest: Layer,
+    pub(super) one: f64,
+    /// For the layers, and layers in them: the first step, and the share of all copies that is
+    /// there from then on during the last of these layers.
+    pub(super) before: Vec<(usize, f64)>,
+}
+
+/// Copies of which layers read one after the other.
+#[derive(Clone)]
+pub(super) struct Shrinking {
+    /// The steps of the layers.
+    pub(super) steps: RangeInclusive<usize>,
+    /// The share of all copies that is one.
+    pub(super) one: f64,
+    /// The last step that reads one.
+    pub(super) read: usize,
 }
 
 /// A layer, in the order in which they run.
@@ -36,21 +52,9 @@ pub(super) enum Layer {
     Last,
 }
 
-impl PerLayer {
-    /// One copy during the first layer, all after the last.
-    pub(super) fn growing(steps: RangeInclusive<usize>, copies: f64) -> Self {
-        Self { steps, one: 1.0 / copies.max(1.0), fewest: Layer::First }
-    }
-
-    /// All copies until the first layer, one during the last.
-    pub(super) fn shrinking(steps: RangeInclusive<usize>, copies: f64) -> Self {
-        Self { fewest: Layer::Last, ..Self::growing(steps, copies) }
-    }
-}
-
 impl LiveRange {
     pub(super) fn new(bytes: f64, when: RangeInclusive<usize>) -> Self {
-        Self { bytes, from: *when.start(), to: *when.end(), per_layer: None }
+        Self { bytes, from: *when.start(), to: *when.end(), grows: None, shrinks: None }
     }
 
     /// What is live from when to when, where layers are counted at `layer`.
@@ -58,18 +62,34 @@ impl LiveRange {
         &self,
         layer: Layer,
     ) -> impl Iterator<Item = (RangeInclusive<usize>, f64)> + use<> {
-        let fewer = self.per_layer.as_ref().filter(|per_layer| per_layer.fewest == layer);
-        let (first, last, one) = fewer.map_or((self.to + 1, self.to, 1.0), |per_layer| {
-            (*per_layer.steps.start(), *per_layer.steps.end(), per_layer.one)
-        });
-        let (from, end) = (self.from, self.to + 1);
-        let (first, after) = (first.clamp(from, end), (last + 1).clamp(from, end));
-        let pieces =
-            [(from, first, self.bytes), (first, after, one * self.bytes), (after, end, self.bytes)];
-        pieces
-            .into_iter()
-            .filter(|(from, to, _)| from < to)
-            .map(|(from, to, bytes)| (from..=to - 1, bytes))
+        let (bytes, end) = (self.bytes, self.to + 1);
+        // From each of these steps on, this share of all copies.
+        let mut shares: SmallVec<[(usize, f64); 6]> = SmallVec::new();
+        match (&self.grows, layer) {
+            (Some(grows), Layer::First) => {
+                shares.extend([(self.from, grows.one), (grows.last + 1, 1.0)]);
+            }
+            (Some(grows), Layer::Last) => {
+                shares.extend(grows.before.iter().copied().filter(|(first, _)| *first < self.from));
+                shares.push((self.from, 1.0));
+            }
+            (None, _) => shares.push((self.from, 1.0)),
+        }
+        if let Some(Shrinking { steps, one, read }) = &self.shrinks {
+            let (before, after) = match layer {
+                Layer::First => (1.0, 1.0 - one),
+                Layer::Last => (*one, 0.0),
+            };
+            let (first, over) = (*steps.start(), steps.end() + 1);
+            shares.extend([(first, before), ((read + 1).clamp(first, over), after), (over, 1.0)]);
+        }
+        let ends: SmallVec<[usize; 6]> =
+            shares.iter().skip(1).map(|(from, _)| *from).chain([end]).collect();
+        let pieces = shares.into_iter().zip(ends);
+        pieces.filter_map(move |((from, share), until)| {
+            let until = until.min(end);
+            (from < until && share > 0.0).then(|| (from..=until - 1, share * bytes))
+        })
     }
 }
 

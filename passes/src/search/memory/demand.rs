@@ -17,6 +17,7 @@
 //! larger one than its smallest, and a collective needs its operand and its result.
 
 mod kept;
+mod kernels;
 mod lives;
 
 use std::ops::Range;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::plan::Materialization;
-use shardwise_ir::program::{Blocks, Op, OpKind, Program};
+use shardwise_ir::program::{Blocks, Op, OpKind, Phase, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Pin;
 use shardwise_ir::unroll::is_loop_exit;
@@ -36,6 +37,7 @@ use crate::layouts::local_shape;
 use crate::problem::{Choice, Decision, Problem, Variable};
 use crate::reshard::tables::Tables;
 use crate::search::memory::demand::kept::kept_by_choice;
+use crate::search::memory::demand::kernels::read_by_kernels;
 use crate::search::memory::demand::lives::{copies, live_through, lives};
 use crate::solver::model::{Capacity, Demand};
 use crate::training::frameworks::Frameworks;
@@ -98,8 +100,10 @@ impl MemoryDemand {
             .collect();
         let fixed = fixed_bytes(problem.program);
         let live_through = live_through(problem.program, &lives);
+        let read = read_by_kernels(problem, &frameworks, &lives);
         let base = |variable: &Variable| {
-            variable.decides.operation().map_or(0.0, |op| fixed + live_through[op.index()])
+            let beside = |op: OpId| live_through[op.index()] + read[op.index()];
+            variable.decides.operation().map_or(0.0, |op| fixed + beside(op))
         };
         let repeats = &problem.program.repeats;
         let among = |variable: &Variable| {
@@ -218,10 +222,18 @@ fn live_across(problem: &Problem<'_>, variable: usize, own: &Arc<[f64]>) -> Opti
 }
 
 /// Whether a value has no bytes of its own unless it is resharded: it is a view of the rows of
-/// another one in a microbatch, or stays on the chip.
+/// another one in a microbatch, stays on the chip, or leaves layers though nothing reads it.
 pub(crate) fn takes_no_bytes(program: &Analyzed, value: ValueId) -> bool {
-    let producer = program.dataflow().definition(value).map(|op| &program.ops[op]);
-    producer.is_some_and(|op| op.kernel.result_on_chip || op.is_stored_on_host() || is_view(op))
+    let dataflow = program.dataflow();
+    let is_unread =
+        || dataflow.uses_of(value).next().is_none() && dataflow.outputs_of(value).next().is_none();
+    let producer = dataflow.definition(value).map(|op| &program.ops[op]);
+    producer.is_some_and(|op| {
+        op.kernel.result_on_chip
+            || op.is_stored_on_host()
+            || is_view(op)
+            || is_loop_exit(op) && is_unread()
+    })
 }
 
 /// Whether a result is rows of another value.
@@ -233,6 +245,11 @@ fn is_view(op: &Op) -> bool {
 pub(crate) fn is_recomputed(program: &Analyzed, value: ValueId) -> bool {
     let producer = program.dataflow().definition(value);
     producer.is_some_and(|op| program.ops[op].kernel.is_recomputed())
+}
+
+/// Whether the backward part computes a value again for one of its readers.
+fn is_computed_again(program: &Analyzed, value: ValueId, reader: OpId) -> bool {
+    program.ops[reader].phase == Phase::Backward && is_recomputed(program, value)
 }
 
 /// Bytes of the params and states whose sharding is written.

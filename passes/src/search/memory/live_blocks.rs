@@ -35,6 +35,7 @@ mod path;
 mod peak_bound;
 pub(crate) mod smallest_peak;
 mod statements;
+mod uses;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

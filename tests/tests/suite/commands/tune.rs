@@ -439,7 +439,7 @@ fn fewer_layers_on_first_stages_are_the_best_of_all_lists() {
     let lists = all_lists(9, 4);
     assert_eq!(lists.len(), 56);
     let mut found = std::collections::BTreeSet::new();
-    for share in [1.0, 0.9, 0.8, 0.7, 0.6, 0.5] {
+    for share in [1.0, 0.9, 0.74, 0.68, 0.64, 0.5] {
         let options = Options {
             parts: AxisParts::AsWritten,
             grouping: Grouping::AsWritten,

@@ -134,8 +134,8 @@ fn keeping_products_takes_time_and_memory_between_all_and_nothing() {
         assert!(seconds.is_sorted() && seconds[1] < 1.05 * seconds[0], "{weights}: {seconds:?}");
         let bytes = [&nothing, &products, &all].map(|report| report.memory.peak_bytes);
         // At peak rates nothing else than products is kept without a checkpoint either.
-        let least = if rates == "peak" { 1.02 * bytes[2] } else { 0.9 * bytes[2] };
-        assert!(bytes[0] < 0.8 * bytes[1] && bytes[1] < least, "{rates} {weights}: {bytes:?}");
+        let least = if rates == "peak" { 1.03 * bytes[2] } else { 0.9 * bytes[2] };
+        assert!(bytes[0] < 0.85 * bytes[1] && bytes[1] < least, "{rates} {weights}: {bytes:?}");
         // Whatever a checkpoint says of scores, the kernels are the same.
         for scores in ["checkpoint only attention", "checkpoint only l", "checkpoint offload l"] {
             let other = with(scores);

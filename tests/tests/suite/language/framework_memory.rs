@@ -3,10 +3,12 @@
 
 use shardwise::{Options, Planned, Strategy};
 use shardwise_ir::plan::StepKind;
-use shardwise_ir::program::CollectiveKind;
+use shardwise_ir::program::{CollectiveKind, MapForm, Op, OpKind, Program};
+use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::unroll;
 use shardwise_passes::held::HeldKind;
 use shardwise_passes::liveness::memory;
+use shardwise_tests::files;
 use shardwise_tests::planning::planned;
 
 fn searched(source: &str) -> Planned {
@@ -30,7 +32,7 @@ fn held(planned: &Planned, kind: HeldKind) -> f64 {
 /// The peak of a plan with its layers written out, where every value is there once.
 fn written_out_bytes(planned: &Planned) -> f64 {
     let program = &planned.plan.program;
-    let out = unroll::plan(&planned.plan, &|block| program.iterations(Some(block)));
+    let out = unroll::plan(&planned.plan, &|block| program.repeats[block].count);
     memory(&(&out.plan).into()).peak_bytes
 }
 
@@ -42,9 +44,50 @@ fn the_peak_is_that_of_layers_written_out() {
             let planned = searched(&layers("tpu-v5p", rows, options));
             let (folded, out) = (planned.report.memory.peak_bytes, written_out_bytes(&planned));
             let off = folded / out - 1.0;
-            assert!((-1e-9..0.03).contains(&off), "{rows}{options}: {folded} for {out}");
+            assert!(off.abs() < 1e-9, "{rows}{options}: {folded} for {out}");
         }
     }
+}
+
+/// Whether an iteration of a block reads or adds to what is there for all of them: written out,
+/// each has its own.
+fn shares_with_others(program: &Program) -> bool {
+    let is_part = |op: &Op| matches!(op.kind, OpKind::Rearrange(Rearrange::Part { .. }));
+    program.ops.iter().any(|op| op.is(&MapForm::Total) || is_part(op))
+        || program.repeats.iter().any(|of| of.microbatches_of.is_some() || of.pipeline.is_some())
+}
+
+#[test]
+fn peaks_of_layers_in_layers_are_those_of_layers_written_out() {
+    let all =
+        ["layers", "nested"].map(|folder| files(&format!("tests/programs/{folder}"), ".shard"));
+    let mut compared = 0;
+    for (name, source) in all.into_iter().flatten() {
+        let unlimited = Options { memory: Some(f64::INFINITY), ..Options::default() };
+        let planned = planned(&source, &unlimited);
+        if shares_with_others(&planned.plan.program) {
+            continue;
+        }
+        let (folded, out) = (planned.report.memory.peak_bytes, written_out_bytes(&planned));
+        let off = folded / out - 1.0;
+        assert!((-1e-9..2e-3).contains(&off), "{name}: {folded} for {out}");
+        compared += 1;
+    }
+    assert!(compared >= 11, "{compared}");
+}
+
+/// A device that has run all but the last of the layers has what all of them keep.
+#[test]
+fn what_leaves_every_layer_is_there_while_others_run() {
+    let source = "hardware h100\nmesh X=1\ndim B=1048576, D=1024, F=16384, E=1024\n\
+        input x[B, D]\nrepeat L=8 {\ncarry x\nparam w[D, F], v[F, D], p[D, E]\n\
+        x = x + gelu(x *D w) *F v\nk = x *D p\n}\noutput k[B, E]\n";
+    // Seven of `k`, two of `x`, the hidden values, and the parameters.
+    let array = 2.0 * 1_048_576.0 * 1024.0;
+    let parameters = 8.0 * 2.0 * 1024.0 * (2.0 * 16384.0 + 1024.0);
+    let bytes = (7.0 + 2.0 + 16.0) * array + parameters;
+    let found = searched(source).report.memory.peak_bytes;
+    assert!((found / bytes - 1.0).abs() < 1e-9, "{found} for {bytes}");
 }
 
 #[test]
@@ -52,10 +95,11 @@ fn what_products_read_going_back_is_kept_at_measured_rates_while_it_fits() {
     let source = layers("h100, rates=measured", 65536, ", weights=regathered");
     let kept = searched(&source);
     let at_peak_rates = searched(&source.replace(", rates=measured", ""));
-    // `gelu(x *D Win)` of six layers, beside the product that it is computed from.
+    // `gelu(x *D Win)` of six layers, beside the product that it is computed from; at the peak that
+    // of the last layer has been read.
     let hidden = 6.0 * 65536.0 / 4.0 * 2048.0 * 2.0;
     let more = held(&kept, HeldKind::Activations) - held(&at_peak_rates, HeldKind::Activations);
-    assert!((0.9 * hidden..=hidden).contains(&more), "{more} of {hidden}");
+    assert!((0.8 * hidden..=hidden).contains(&more), "{more} of {hidden}");
     let own = kept.report.memory.peak_bytes - held(&kept, HeldKind::Allocator);
     let limit = own - hidden / 2.0;
     let tight = planned(&source, &Options { memory: Some(limit), ..Options::default() });

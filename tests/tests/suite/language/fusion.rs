@@ -31,6 +31,31 @@ fn a_chain_is_read_once_and_written_once() {
     assert_eq!(traffic(source, Fusion::ElementWise).to_bits(), (3.0 * array).to_bits());
 }
 
+/// What a product reads is in memory until its kernel has written what follows; what is read
+/// element by element may be overwritten.
+#[test]
+fn operands_of_products_are_in_memory_beside_what_their_kernel_writes() {
+    let array: f64 = 2.0 * 1_048_576.0 * 1024.0;
+    let head = "hardware h100\nmesh X=1\ndim B=1048576, D=1024, F=1024\ninput x[B, D]\n";
+    let bytes = |body: &str| peak_bytes(&format!("{head}{body}"), Fusion::Attention);
+    let near = |bytes: f64, arrays: f64| (bytes / array - arrays).abs() < 0.01;
+    let product = "input v[D, F]\nz = gelu(x *D v)\noutput z[B, F]\n";
+    assert!(near(bytes(product), 2.0), "{}", bytes(product));
+    let longer = "input v[D, F]\nz = gelu(relu(x) *D v) * 2.0 + 1.0\noutput z[B, F]\n";
+    assert!(near(bytes(longer), 2.0), "{}", bytes(longer));
+    let alone = "z = gelu(relu(x) * 2.0)\noutput z[B, D]\n";
+    assert!(near(bytes(alone), 1.0), "{}", bytes(alone));
+}
+
+#[test]
+fn attention_has_its_operands_in_memory_until_it_has_written_its_result() {
+    let source = "hardware h100\nmesh X=1\ndim B=8, T=2048, S=T, N=32, H=128\n\
+        input q[B, T, N, H], k[B, S, N, H], v[B, S, N, H]\n\
+        z = attention(q, k, v)\noutput z[B, T, N, H]\n";
+    let array = 2.0 * 8.0 * 2048.0 * 32.0 * 128.0;
+    assert!((peak_bytes(source, Fusion::Attention) / array - 4.0).abs() < 0.01);
+}
+
 #[test]
 fn an_array_that_one_kernel_names_twice_is_read_once() {
     let source = "hardware h100\nmesh X=1\ndim N=1048576\ninput x[N]\n\

@@ -8,6 +8,7 @@ use shardwise::tune::{Request, tune};
 use shardwise::verify::Sizes;
 use shardwise::{Options, Planned, Strategy as Planning};
 use shardwise_ir::program::BlockKind;
+use shardwise_passes::held::HeldKind;
 use shardwise_passes::stage_report::{self, StageReport};
 use shardwise_tests::close;
 use shardwise_tests::properties::{checked_plans, plan};
@@ -229,4 +230,33 @@ fn tune_releases_a_pipeline_of_blocks() {
     let winner = &tuned.expect("a strategy").winner;
     assert!(!winner.contains("stage ") && !winner.contains("pipeline "), "{winner}");
     checked_plans("winner", winner, Sizes::Scaled);
+}
+
+/// On a stage whose gradients no collective reduces, and where stages run forward and back in turns
+/// all that the forward part reads is there until the end.
+#[test]
+fn sums_over_microbatches_and_what_stages_read_are_in_memory_until_the_last_one() {
+    let held = |schedule: &str| {
+        let source = format!(
+            "hardware h100\nmesh Z=2\ndim B=64, T=16, D=2048, E=D, V=4096\n\
+             input x[B, T, D], targets[B, T, V]\n\
+             pipeline Z, microbatches=8 of B, schedule={schedule} {{\n\
+             repeat L=2 {{\ncarry x\nparam W[D, E]\n\
+             x = x + rename_{{E->D}}(gelu(x *D W))\n}}\n\
+             stage head {{\nparam U[D, V]\nloss = sum_{{B,T,V}}(square(x *D U - targets))\n}}\n\
+             }}\nbackward from loss\noptimizer sgd\noutput loss[]\n"
+        );
+        let planned = plan("summed", &source, Planning::Search);
+        let of = |kind: HeldKind| {
+            let own = planned.report.held.iter().filter(|(held, _)| *held == kind);
+            own.map(|(_, bytes)| bytes).sum::<f64>()
+        };
+        (of(HeldKind::Parameters), of(HeldKind::Gradients), of(HeldKind::Inputs))
+    };
+    let targets = 2.0 * 64.0 * 16.0 * 4096.0;
+    for schedule in ["1f1b", "gpipe", "zb-h1"] {
+        let (parameters, gradients, inputs) = held(schedule);
+        assert!(gradients >= parameters, "{schedule}: {gradients} of {parameters}");
+        assert!(schedule == "gpipe" || inputs >= targets, "{schedule}: {inputs} of {targets}");
+    }
 }

@@ -151,56 +151,81 @@ fn needed_bytes(refusal: &str) -> f64 {
     number * bytes
 }
 
-/// Plans of random programs, as written and on whole axes, within parts of the memory that the
-/// cheapest takes; how many were compared, and how many of them claim to be the optimum.
-fn agree_with_enumeration(programs: usize, axes: usize, operations: usize) -> (usize, usize) {
+/// Plans of a program, as written and on whole axes, within parts of the memory that the cheapest
+/// takes; how many were compared, and how many of them claim to be the optimum.
+fn agree_with_enumeration(text: &str) -> (usize, usize) {
     let (mut compared, mut optimal) = (0, 0);
-    for numbers in draws().take(programs) {
-        let text = sketch(&numbers, axes, operations).text;
-        let plan =
-            |memory: f64| shardwise::plan("random", &text, &options(Strategy::Search, memory));
-        let program = shardwise::check("random", &text, &Options::default()).program;
-        let Some(program) = program.filter(|program| !has_unused_input(program)) else { continue };
-        let Ok(free) = plan(f64::INFINITY) else { continue };
-        for part in [0.6, 0.75, 0.85, 0.92, 0.97] {
-            let limit = part * free.report.memory.peak_bytes;
-            let Some(least_s) = optimum_within(&program, limit) else { continue };
-            let found = match plan(limit) {
-                Ok(found) => found,
-                Err(refusal) => {
-                    assert!(least_s.is_infinite(), "{least_s} fits into {limit}\n{text}");
-                    let needed = needed_bytes(&refusal.to_string());
-                    // Of these no need is proven.
-                    let least_s =
-                        optimum_within(&program, LESS * needed).filter(|_| !has_update(&program));
-                    assert!(least_s.is_none_or(f64::is_infinite), "less than {needed}\n{text}");
-                    assert!(plan(MORE * needed).is_ok(), "not within {needed}\n{text}");
-                    compared += 1;
-                    continue;
-                }
-            };
-            let (serial_s, is_optimal) = (found.report.serial_s, found.status_name() == "optimal");
-            assert!(serial_s >= least_s * (1.0 - 1e-9), "{least_s} in {limit}\n{found}");
-            assert!(
-                found.lower_bound_s() <= least_s * (1.0 + 1e-9),
-                "{least_s} in {limit}\n{found}"
-            );
-            assert!(
-                !is_optimal || serial_s <= least_s * (1.0 + 1e-9),
-                "{least_s} in {limit}\n{found}"
-            );
-            compared += 1;
-            optimal += usize::from(is_optimal);
-        }
+    let plan = |memory: f64| shardwise::plan("program", text, &options(Strategy::Search, memory));
+    let program = shardwise::check("program", text, &Options::default()).program;
+    let Some(program) = program.filter(|program| !has_unused_input(program)) else { return (0, 0) };
+    let Ok(free) = plan(f64::INFINITY) else { return (0, 0) };
+    for part in [0.6, 0.75, 0.85, 0.92, 0.97] {
+        let limit = part * free.report.memory.peak_bytes;
+        let Some(least_s) = optimum_within(&program, limit) else { continue };
+        let found = match plan(limit) {
+            Ok(found) => found,
+            Err(refusal) => {
+                assert!(least_s.is_infinite(), "{least_s} fits into {limit}\n{text}");
+                let needed = needed_bytes(&refusal.to_string());
+                // Of these no need is proven.
+                let least_s =
+                    optimum_within(&program, LESS * needed).filter(|_| !has_update(&program));
+                assert!(least_s.is_none_or(f64::is_infinite), "less than {needed}\n{text}");
+                assert!(plan(MORE * needed).is_ok(), "not within {needed}\n{text}");
+                compared += 1;
+                continue;
+            }
+        };
+        let (serial_s, is_optimal) = (found.report.serial_s, found.status_name() == "optimal");
+        assert!(serial_s >= least_s * (1.0 - 1e-9), "{least_s} in {limit}\n{found}");
+        assert!(found.lower_bound_s() <= least_s * (1.0 + 1e-9), "{least_s} in {limit}\n{found}");
+        assert!(!is_optimal || serial_s <= least_s * (1.0 + 1e-9), "{least_s} in {limit}\n{found}");
+        compared += 1;
+        optimal += usize::from(is_optimal);
     }
     (compared, optimal)
+}
+
+/// Sums of such counts.
+fn all_agree(texts: impl Iterator<Item = String>) -> (usize, usize) {
+    let counts = texts.map(|text| agree_with_enumeration(&text));
+    counts.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
 }
 
 #[test]
 fn nothing_that_may_be_in_memory_leads_to_a_cheaper_plan() {
     let of_sizes = [(100, 1, 2), (32, 1, 3), (40, 2, 1)];
-    let all = of_sizes
-        .map(|(programs, axes, operations)| agree_with_enumeration(programs, axes, operations));
-    let (compared, optimal) = all.iter().fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    let random = of_sizes.into_iter().flat_map(|(programs, axes, operations)| {
+        draws().take(programs).map(move |numbers| sketch(&numbers, axes, operations).text)
+    });
+    let (compared, optimal) = all_agree(random);
     assert!(compared >= 190 && optimal >= 28, "{optimal} of {compared}");
+}
+
+/// Kernels that leave results on the chip: what their products read is there until they end, what
+/// they read element by element is not.
+#[test]
+fn kernels_within_memory_are_as_cheap_as_enumeration_finds_them() {
+    let declared = [
+        "input A[I_X, J], B[J_X, K]",
+        "input A[I, J_X], B[J, K_X]",
+        "input A[I_X, J]\nparam B[J, K_X]",
+        "input A[I, J], B[J_X, K]",
+    ];
+    let bodies = [
+        "D = gelu(A *J B)",
+        "D = relu(exp(A) *J B)",
+        "C = relu(A) * A\nD = gelu(C *J B)",
+        "C = A *J B\nE = exp(C)\nD = E * relu(C)",
+    ];
+    let ends = ["output D[I_X, K]", "output D[I, K_X]", "output D[I, K]"];
+    let text = |declared: &str, body: &str, end: &str| {
+        format!("hardware h100\nmesh X=4\ndim I=64, J=64, K=256\n{declared}\n{body}\n{end}\n")
+    };
+    let all = declared.into_iter().flat_map(|declared| {
+        let with = move |body| ends.map(|end| text(declared, body, end));
+        bodies.into_iter().flat_map(with)
+    });
+    let (compared, optimal) = all_agree(all);
+    assert!(compared >= 100 && optimal >= 60, "{optimal} of {compared}");
 }

@@ -5,7 +5,7 @@ use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{Blocks, Op, Phase, Program};
 use shardwise_ir::sharding::Sharding;
 
-use super::lives::{Life, others, sum_of_stage};
+use super::lives::{Life, others};
 use super::{During, LiveAcross, is_view, smallest_block, takes_no_bytes};
 use crate::cost::pipeline_stages;
 use crate::layouts::local_shape;
@@ -19,6 +19,8 @@ struct Kept<'l> {
     copies: f64,
     /// The operations during which it is.
     during: Vec<usize>,
+    /// The last of them for which all copies are live: after it that of its layer is not.
+    last: usize,
     /// What is counted of it anyway.
     counted: f64,
 }
@@ -31,11 +33,12 @@ impl Kept<'_> {
         variable: usize,
         sharding: impl Fn(&Choice) -> &'s Sharding,
     ) -> [LiveAcross; 2] {
-        let Self { life, copies, during, counted } = self;
+        let Self { life, copies, during, last, counted } = self;
         let bytes = |choice: &Choice| {
             local_shape::local_bytes(problem.program, life.value, sharding(choice)) - counted
         };
-        let (read, unread) = during.into_iter().partition(|op| life.is_read_by(*op));
+        let is_read = |&op: &usize| op > last || life.is_read_by(op);
+        let (read, unread) = during.into_iter().partition(is_read);
         [(copies, unread), (others(copies), read)].map(|(copies, during)| {
             let choices = problem.variables[variable].choices.iter();
             let bytes = choices.map(|choice| copies * bytes(choice)).collect();
@@ -85,13 +88,14 @@ fn kept_as_produced<'l>(
     life: &'l Life,
     is_rematerialized: bool,
 ) -> Option<Kept<'l>> {
-    if let Some(block) = sum_of_stage(program, op) {
+    if let Some(block) = program.sum_of_stage(op) {
         let during = operations_of(program, block);
-        return Some(Kept { life, copies: life.copies, during, counted: 0.0 });
+        return Some(Kept { life, copies: life.copies, during, last: usize::MAX, counted: 0.0 });
     }
     let waits = life.is_saved && is_rematerialized;
     let during = life.during.clone().collect();
-    waits.then_some(Kept { life, copies: life.copies, during, counted: life.smallest })
+    let last = life.uses.last().copied().unwrap_or(usize::MAX);
+    waits.then_some(Kept { life, copies: life.copies, during, last, counted: life.smallest })
 }
 
 /// What an operation reads, until the backward part has computed its result again for the last
@@ -108,6 +112,7 @@ fn kept_to_compute_again<'l>(problem: &Problem<'_>, id: OpId, life: &'l Life) ->
         life,
         copies: pipeline_stages::in_flight_copies(program, life.value),
         during: (id.index() + 1..last.index()).collect(),
+        last: last.index(),
         counted: smallest_block(problem.tables, life.value),
     })
 }

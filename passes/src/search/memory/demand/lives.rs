@@ -3,13 +3,11 @@
 use std::ops::Range;
 
 use indexmap::IndexMap;
-use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
-use shardwise_ir::program::{Blocks, Op, Phase, Program};
+use shardwise_ir::program::{Blocks, Op, Program};
 use shardwise_ir::sharding::Pin;
-use shardwise_ir::unroll::is_loop_exit;
 
-use super::{is_recomputed, smallest_bytes};
+use super::{is_computed_again, smallest_bytes};
 use crate::cost::held::is_resident;
 use crate::cost::pipeline_stages;
 use crate::layouts::local_shape;
@@ -41,7 +39,9 @@ impl Life {
 
     /// Its bytes while an operation runs, beside what that operation reads of it.
     fn bytes(&self, op: usize) -> f64 {
-        if self.is_read_by(op) {
+        // After its last use, that of the layer is not live.
+        let is_over = self.is_saved && self.uses.last().is_some_and(|&last| last < op);
+        if is_over || self.is_read_by(op) {
             return if self.is_saved { others(self.copies) * self.smallest } else { 0.0 };
         }
         let copies = if op <= self.grown { 1.0 } else { self.copies };
@@ -101,7 +101,7 @@ fn life(
     let leaves =
         outputs.any(|place| program.outputs[place].yields_to.is_none()) || frameworks.keep(id);
     let definition = program.dataflow().definition(id);
-    let stage = definition.and_then(|op| sum_of_stage(program, &program.ops[op]));
+    let stage = definition.and_then(|op| program.sum_of_stage(&program.ops[op]));
     let after_stage = stage.map_or(0, |block| last_of[&block] + 1);
     let from = definition.map_or(0, |op| op.index() + 1).max(after_stage);
     let elsewhere = |&op: &usize| program.repeats.outermost(program.ops[op].repeat, value.repeat);
@@ -135,24 +135,8 @@ fn life(
     }
 }
 
-/// The block of a stage that keeps the result of an operation for all of its layers until it ends,
-/// since microbatches add to it.
-pub(super) fn sum_of_stage(program: &Program, op: &Op) -> Option<RepeatId> {
-    let block = program.pipeline(op.repeat).and(program.staged_block(op.repeat))?;
-    let is_sum = program.is_per_microbatch(op)
-        && !is_loop_exit(op)
-        && !program.is_shared(op.result)
-        && !program.has_batch(op.repeat, op.result);
-    is_sum.then_some(block)
-}
-
 /// The number of copies of a value that are live together: one for each layer of its block, in a
 /// pipeline one for each microbatch.
 pub(super) fn copies(program: &Program, value: ValueId) -> f64 {
     pipeline_stages::all_copies(program, value)
-}
-
-/// Whether the backward part computes a value again for one of its readers.
-fn is_computed_again(program: &Analyzed, value: ValueId, reader: OpId) -> bool {
-    program.ops[reader].phase == Phase::Backward && is_recomputed(program, value)
 }

@@ -13,11 +13,17 @@ pub(super) enum Form {
     Memory,
     /// The same, made by a reshard for a step that has not read it yet: until then it stays.
     Unread,
+    /// The same, of a kernel that would leave it on the chip if no reshard read it: until one has,
+    /// it stays.
+    Written,
     /// In memory, on the way to the sharding in which its author wrote it.
     Undeclared,
     /// On the chip until its reader has read it: nothing reshards it.
     OnChip,
 }
+
+/// What is on the chip: a bit for each value of a program that a kernel may leave there.
+pub(super) type OnChip = u32;
 
 /// A value in a sharding, on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,11 +31,13 @@ pub(super) struct Block {
     pub(super) definition: u16,
     pub(super) form: Form,
     pub(super) state: u32,
+    /// What is on the chip for which it is read: until that is read, it stays.
+    pub(super) read_for: OnChip,
 }
 
 impl Block {
     pub(super) fn new(definition: usize, state: State, form: Form) -> Self {
-        Self { definition: definition as u16, form, state: state as u32 }
+        Self { definition: definition as u16, form, state: state as u32, read_for: 0 }
     }
 
     pub(super) fn definition(self) -> usize {
@@ -47,12 +55,20 @@ impl Block {
 
     /// Whether it may be dropped.
     pub(super) fn can_go(self) -> bool {
-        !matches!(self.form, Form::Resident | Form::Unread)
+        !self.is_read() && !matches!(self.form, Form::Resident | Form::Unread | Form::Written)
+    }
+
+    /// Whether a kernel reads it that has not come to its end.
+    pub(super) fn is_read(self) -> bool {
+        self.read_for != 0
     }
 
     /// Whether another block is this one, read or not.
     pub(super) fn is(self, other: Self) -> bool {
-        let read = |of: Self| if of.form == Form::Unread { Form::Memory } else { of.form };
+        let read = |of: Self| match of.form {
+            Form::Unread | Form::Written => Form::Memory,
+            form => form,
+        };
         self.definition == other.definition
             && self.state == other.state
             && read(self) == read(other)
@@ -110,10 +126,30 @@ pub(super) struct Edge {
     pub(super) next: LiveBlocks,
 }
 
-/// Notes that a step has read some blocks.
+/// Notes that a statement has read some blocks.
 pub(super) fn mark_read(blocks: &mut Blocks, read: &[Block]) {
     for block in blocks.iter_mut().filter(|block| read.contains(block)) {
         if block.form == Form::Unread {
+            block.form = Form::Memory;
+        }
+    }
+}
+
+/// Notes that what has been read for results on the chip, and these blocks, are read for another.
+pub(super) fn mark_read_for(blocks: &mut Blocks, before: OnChip, read: &[Block], result: OnChip) {
+    for block in blocks.iter_mut() {
+        let takes_bytes = !matches!(block.form, Form::Resident | Form::OnChip);
+        let is_read = || read.iter().any(|read| read.is(*block));
+        if takes_bytes && (block.read_for & before != 0 || is_read()) {
+            block.read_for |= result;
+        }
+    }
+}
+
+/// Notes that a reshard has read a block.
+pub(super) fn mark_resharded(blocks: &mut Blocks, read: Block) {
+    for block in blocks.iter_mut().filter(|block| **block == read) {
+        if matches!(block.form, Form::Unread | Form::Written) {
             block.form = Form::Memory;
         }
     }

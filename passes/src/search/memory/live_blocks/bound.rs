@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use rustc_hash::FxHashMap;
 
 use crate::problem::{Demand, Problem, Root};
+use crate::reshard::sharding_space::ShardingSpace;
 use crate::search::memory::live_blocks::block::{Block, Blocks, Form, LiveBlocks};
 use crate::search::memory::live_blocks::statements::Statements;
 use crate::solver::dual::{Dual, Slot};
@@ -41,6 +42,9 @@ struct TreeBound {
     to_uses: Vec<Vec<f64>>,
     /// The same where it leads through the declared sharding first.
     through_declared: Vec<Vec<f64>>,
+    /// The same where a reshard has to read the block; none where no kernel may leave it on the
+    /// chip.
+    resharded: Vec<Vec<f64>>,
     /// For each use, the price in each sharding: of a block that cannot be resharded.
     prices: Vec<Vec<f64>>,
     /// The cheapest trees from several blocks to sets of uses, as they were asked for.
@@ -131,7 +135,13 @@ impl TreeBound {
             if let Root::Produced(variable) = definition.root { Some(variable) } else { None };
         let uses = statements.uses(number).to_vec();
         let forests = RefCell::default();
-        Self { root, least, uses, to_uses, through_declared, prices, forests }
+        let resharded = if statements.may_be_on_chip(number) {
+            let space = &problem.table(definition.value).space;
+            to_uses.iter().map(|to_uses| after_a_reshard(space, to_uses)).collect()
+        } else {
+            Vec::new()
+        };
+        Self { root, least, uses, to_uses, through_declared, resharded, prices, forests }
     }
 
     /// Of the blocks of this definition that are live before statement `next`.
@@ -146,7 +156,8 @@ impl TreeBound {
             _ if left == 0 => 0.0,
             [] => f64::INFINITY,
             _ => {
-                let key = (left, Blocks::from_slice(blocks));
+                let key =
+                    (left, blocks.iter().map(|block| Block { read_for: 0, ..*block }).collect());
                 let known = self.forests.borrow().get(&key).copied();
                 known.unwrap_or_else(|| {
                     let least = self.forest(blocks, left);
@@ -185,6 +196,12 @@ impl TreeBound {
         match block.form {
             Form::Undeclared => self.through_declared[uses][state],
             Form::Memory | Form::Unread | Form::Resident => self.to_uses[uses][state],
+            Form::Written => {
+                let of_part =
+                    |part: usize| self.resharded[part][state] + self.to_uses[uses & !part][state];
+                let parts = subsets(uses).filter(|&part| part != 0);
+                parts.map(of_part).fold(f64::INFINITY, f64::min)
+            }
             Form::OnChip => {
                 let of_set = self.prices.iter().enumerate();
                 let of_set = of_set.filter(|(place, _)| uses >> place & 1 == 1);
@@ -197,6 +214,16 @@ impl TreeBound {
 /// The subsets of a set, itself first, in descending order.
 fn subsets(of: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(of), move |&set| (set > 0).then(|| (set - 1) & of))
+}
+
+/// What a tree costs from each sharding whose first edge is a reshard.
+fn after_a_reshard(space: &ShardingSpace, to_uses: &[f64]) -> Vec<f64> {
+    let from = |state| {
+        let edges = space.edges(state);
+        let trees = edges.map(|edge| edge.weight.as_seconds() + to_uses[edge.to]);
+        trees.fold(f64::INFINITY, f64::min)
+    };
+    (0..space.len()).map(from).collect()
 }
 
 /// For each set of uses, what the cheapest tree to them costs from each sharding (Dreyfus and

@@ -145,7 +145,7 @@ impl OfUse {
         let bytes = match block.form {
             Form::OnChip => &self.as_is,
             Form::Undeclared => &self.through_declared,
-            Form::Resident | Form::Memory | Form::Unread => &self.resharded,
+            Form::Resident | Form::Memory | Form::Unread | Form::Written => &self.resharded,
         };
         bytes[block.state()]
     }

@@ -280,7 +280,10 @@ fn bit(block: Block) -> u64 {
 fn contains(all: &LiveBlocks, part: &LiveBlocks) -> bool {
     let is_part = |block: &&Block| part.blocks.iter().any(|other| block.is(*other));
     let serves = |of: &Block| {
-        all.blocks.iter().any(|block| block == of || block.is(*of) && block.form != Form::Unread)
+        all.blocks.iter().any(|block| {
+            let is_as_free = block.form == of.form || block.form == Form::Memory;
+            block.is(*of) && is_as_free && block.read_for & !of.read_for == 0
+        })
     };
     let mut others = all.blocks.iter().filter(|block| !is_part(block));
     others.all(|block| block.can_go() && block.form != Form::Undeclared)

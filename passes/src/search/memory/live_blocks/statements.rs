@@ -7,21 +7,15 @@ use shardwise_ir::program::{Op, OpKind, Phase, Program};
 use shardwise_ir::rearrange::Rearrange;
 use smallvec::SmallVec;
 
-use crate::cost::held::is_resident;
-use crate::layouts::local_shape;
 use crate::problem::{Choice, Decision, Definition, Demand, Problem, Root, Variable};
 use crate::reshard::sharding_space::State;
 use crate::search::memory::live_blocks::block::{
-    Action, Block, Blocks, Edge, Form, LiveBlocks, each_reading, mark_read,
+    Action, Block, Blocks, Edge, Form, LiveBlocks, OnChip, each_reading, mark_read, mark_read_for,
+    mark_resharded,
 };
 use crate::search::memory::live_blocks::conflicts::Conflicts;
+use crate::search::memory::live_blocks::uses::{Uses, number_on_chip};
 use crate::training::frameworks::Frameworks;
-
-/// Uses of one value: their sets are tabulated.
-const MOST_USES: usize = 6;
-
-/// Shardings of one value.
-const MOST_SHARDINGS: usize = 1000;
 
 /// Statements of a program.
 const MOST_STATEMENTS: usize = 40;
@@ -48,19 +42,6 @@ pub(super) struct Statements<'p, 'a> {
     next_capacity: Cell<f64>,
 }
 
-/// Of one definition.
-struct Uses {
-    /// The statements of its uses, those of outputs after all.
-    at: Vec<usize>,
-    last: Option<usize>,
-    is_resident: bool,
-    /// The bytes of its blocks.
-    bytes: Vec<f64>,
-    /// The same, in ascending order.
-    sizes: Vec<f64>,
-    is_on_chip: bool,
-}
-
 impl<'p, 'a> Statements<'p, 'a> {
     /// `None` if the program has something that no path says.
     pub(super) fn new(problem: &'p Problem<'a>, capacity: f64) -> Option<Self> {
@@ -80,7 +61,8 @@ impl<'p, 'a> Statements<'p, 'a> {
         let definitions: Option<Vec<Uses>> = (0..problem.definitions.len())
             .map(|number| Uses::new(problem, &frameworks, number))
             .collect();
-        let definitions = definitions?;
+        let mut definitions = definitions?;
+        number_on_chip(&mut definitions)?;
         let by_operands = problem.variables.iter().map(by_operands).collect();
         let stays = |(definition, uses): (&Definition, &Uses)| match definition.root {
             Root::Fixed(state) if uses.is_resident => uses.bytes[state],
@@ -101,6 +83,11 @@ impl<'p, 'a> Statements<'p, 'a> {
     /// The statements of the uses of a definition.
     pub(super) fn uses(&self, definition: usize) -> &[usize] {
         &self.definitions[definition].at
+    }
+
+    /// Whether a kernel may leave a definition on the chip.
+    pub(super) fn may_be_on_chip(&self, definition: usize) -> bool {
+        self.definitions[definition].on_chip.is_some()
     }
 
     /// How many uses of a definition are left.
@@ -229,7 +216,10 @@ impl<'p, 'a> Statements<'p, 'a> {
             let arrives_last = block.form == Form::Undeclared && self.is_last(live);
             waiting.iter().filter(own).count() < reads || arrives_last
         };
-        let can_move = live.blocks.iter().filter(|block| block.form != Form::OnChip);
+        let can_move = live.blocks.iter().filter(|block| {
+            let is_used = || self.definitions[block.definition()].last >= Some(live.next);
+            block.form != Form::OnChip && (block.form == Form::Undeclared || is_used())
+        });
         let (needed, others): (Vec<Block>, Vec<Block>) =
             can_move.partition(|block| is_needed(block));
         for block in needed {
@@ -277,10 +267,13 @@ impl<'p, 'a> Statements<'p, 'a> {
                 for form in self.forms(variable, own) {
                     let result = Block::new(variable.result, own.result, form);
                     conflicts.add_step(self, result);
-                    for blocks in self.beside(live, read, result) {
+                    for mut blocks in self.beside(live, read, result) {
                         let load = self.sum(&blocks);
                         let next = match variable.decides {
-                            Decision::Operation(_) => self.after(number + 1, blocks, read),
+                            Decision::Operation(_) => {
+                                self.read(&mut blocks, read, result);
+                                self.after(number + 1, blocks)
+                            }
                             Decision::Declaration(_) => {
                                 Some(LiveBlocks { next: number + 1, blocks })
                             }
@@ -308,8 +301,11 @@ impl<'p, 'a> Statements<'p, 'a> {
             definition.declared.as_ref().is_some_and(|states| !states.contains(&choice.result));
         if is_elsewhere {
             SmallVec::from_slice(&[Form::Undeclared])
-        } else if self.definitions[variable.result].is_on_chip {
-            SmallVec::from_slice(&[Form::OnChip, Form::Memory])
+        } else if self.may_be_on_chip(variable.result) {
+            let space = &self.problem.table(definition.value).space;
+            let can_be_resharded = space.edges(choice.result).next().is_some();
+            let written = can_be_resharded.then_some(Form::Written);
+            [Form::OnChip].into_iter().chain(written).collect()
         } else {
             SmallVec::from_slice(&[Form::Memory])
         }
@@ -342,12 +338,12 @@ impl<'p, 'a> Statements<'p, 'a> {
     ) {
         for mut blocks in self.beside(live, &[from], to) {
             let load = self.sum(&blocks);
-            if !keeps || from.form == Form::Undeclared {
+            if !(keeps || from.is_read()) || from.form == Form::Undeclared {
                 blocks.retain(|block| *block != from);
             }
-            mark_read(&mut blocks, &[from]);
+            mark_resharded(&mut blocks, from);
             for blocks in self.without_too_many(live.next, blocks, to) {
-                let next = self.after(live.next, blocks, &[from]);
+                let next = self.after(live.next, blocks);
                 edges.extend(next.map(|next| Edge {
                     action: Action::Reshard { from, to },
                     seconds,
@@ -362,8 +358,9 @@ impl<'p, 'a> Statements<'p, 'a> {
     /// Of the blocks of a value, no more than it has uses; what was just made stays.
     fn without_too_many(&self, next: usize, blocks: Blocks, made: Block) -> Vec<Blocks> {
         let uses = self.uses_from(made.definition(), next).max(1);
-        let is_own =
-            |block: &Block| block.definition == made.definition && block.form != Form::Resident;
+        let is_own = |block: &Block| {
+            block.definition == made.definition && block.form != Form::Resident && !block.is_read()
+        };
         if blocks.iter().filter(|block| is_own(block)).count() <= uses {
             return vec![blocks];
         }
@@ -421,23 +418,57 @@ impl<'p, 'a> Statements<'p, 'a> {
         sets.map(left).collect()
     }
 
-    /// What is live after a step has read some blocks: those of values that are still used, or that
-    /// are not in the sharding yet in which their author wrote them. `None` if a reshard made a
-    /// block that no step can read.
-    fn after(&self, next: usize, mut blocks: Blocks, read: &[Block]) -> Option<LiveBlocks> {
-        mark_read(&mut blocks, read);
+    /// The bit of a block that is on the chip.
+    fn bit_on_chip(&self, block: &Block) -> OnChip {
+        let bit = || self.definitions[block.definition()].on_chip.map(|(bit, _)| bit);
+        Some(block).filter(|block| block.form == Form::OnChip).and_then(|_| bit()).unwrap_or(0)
+    }
+
+    fn bits_on_chip<'b>(&self, blocks: impl IntoIterator<Item = &'b Block>) -> OnChip {
+        blocks.into_iter().fold(0, |bits, block| bits | self.bit_on_chip(block))
+    }
+
+    /// Notes that a statement reads some blocks and makes another.
+    fn read(&self, blocks: &mut Blocks, read: &[Block], result: Block) {
+        mark_read(blocks, read);
+        let on_chip = self.bit_on_chip(&result);
+        if on_chip != 0 {
+            let reads_to_end = self.definitions[result.definition()].reads_to_end;
+            let until_then = if reads_to_end { read } else { &[] };
+            mark_read_for(blocks, self.bits_on_chip(read), until_then, on_chip);
+        }
+    }
+
+    /// What is live after a step: the blocks of values that are still used, that kernels still
+    /// read, or that are not in the sharding yet in which their author wrote them. `None` if a
+    /// block was made for a step that cannot follow.
+    fn after(&self, next: usize, mut blocks: Blocks) -> Option<LiveBlocks> {
+        let is_read_on_chip = |block: &Block| {
+            self.definitions[block.definition()].on_chip.is_some_and(|(_, last)| last >= next)
+        };
+        let on_chip = self.bits_on_chip(blocks.iter().filter(|block| is_read_on_chip(block)));
+        blocks.iter_mut().for_each(|block| block.read_for &= on_chip);
         let is_over = |block: &Block| {
             let last = self.definitions[block.definition()].last;
             let stays = match block.form {
                 Form::Resident => self.bytes(*block) > 0.0,
-                form => form == Form::Undeclared,
+                form => form == Form::Undeclared || block.is_read(),
             };
             last.is_none_or(|last| last < next) && !stays
         };
-        if blocks.iter().any(|block| is_over(block) && block.form == Form::Unread) {
+        let waits = |block: &Block| matches!(block.form, Form::Unread | Form::Written);
+        if blocks.iter().any(|block| is_over(block) && waits(block)) {
             return None;
         }
         blocks.retain(|block| !is_over(block));
+        // Of what only kernels still read, no more than its size matters.
+        let is_read_alone = |block: &Block| {
+            block.is_read() && self.definitions[block.definition()].last < Some(next)
+        };
+        for block in blocks.iter_mut().filter(|block| is_read_alone(block)) {
+            let definition = &self.definitions[block.definition()];
+            block.state = definition.first_as_large[block.state()];
+        }
         blocks.sort_unstable();
         Some(LiveBlocks { next, blocks })
     }
@@ -448,43 +479,6 @@ fn is_plain(program: &Program, op: &Op) -> bool {
     !matches!(op.kind, OpKind::Collective(_) | OpKind::Rearrange(Rearrange::Part { .. }))
         && !op.is_stored_on_host()
         && !program.is_update(op.result)
-}
-
-impl Uses {
-    fn new(problem: &Problem<'_>, frameworks: &Frameworks, number: usize) -> Option<Self> {
-        let definition = &problem.definitions[number];
-        let (program, value) = (problem.program, definition.value);
-        let definitions = problem.definitions.iter();
-        let is_only = definitions.filter(|other| other.value == value).count() == 1;
-        let space = &problem.table(value).space;
-        let is_small = definition.demands.len() <= MOST_USES && space.len() <= MOST_SHARDINGS;
-        let is_once =
-            definition.multiplicity == 1 && !definition.kept_gathered && !definition.per_use;
-        if !(is_only && is_small && is_once) || frameworks.keep(value) {
-            return None;
-        }
-        let end = problem.variables.len();
-        let at: Vec<usize> = definition
-            .demands
-            .iter()
-            .map(|demand| if let Demand::Operand(variable, _) = demand { *variable } else { end })
-            .collect();
-        let bytes = |sharding| {
-            frameworks.copies(program, value) * local_shape::local_bytes(program, value, sharding)
-        };
-        let producer = program.dataflow().definition(value).map(|op| &program.ops[op]);
-        let bytes: Vec<f64> = space.shardings().map(bytes).collect();
-        let mut sizes = bytes.clone();
-        sizes.sort_by(f64::total_cmp);
-        Some(Self {
-            sizes,
-            last: at.iter().copied().max(),
-            at,
-            is_resident: is_resident(program, value),
-            bytes,
-            is_on_chip: producer.is_some_and(|op| op.kernel.result_on_chip),
-        })
-    }
 }
 
 fn by_operands(variable: &Variable) -> FxHashMap<SmallVec<[u32; 3]>, Vec<usize>> {
