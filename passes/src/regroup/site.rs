@@ -51,10 +51,18 @@ impl Site {
         [results, self.operands.iter().map(|operand| operand.value).collect()]
     }
 
-    /// Whether a term may be computed instead: one without products of weights, where the author
-    /// named what is between them, and one without sums of weights either, where the gradient of
-    /// each has a dtype of its own.
+    /// Whether a term may be computed instead: one with no more outer products, which no matrix
+    /// unit computes and no chip holds; without products of weights, where the author named what is
+    /// between them, and without sums of weights either, where the gradient of each has a dtype of
+    /// its own.
     pub(super) fn allows(&self, term: &Term) -> bool {
+        let outer = |term: &Term| {
+            let parts = term.all().into_iter();
+            parts.filter(|part| part.is_outer_product(&self.dims)).count()
+        };
+        if outer(term) > outer(&self.term) {
+            return false;
+        }
         let is_of_weights = |part: &&Term| {
             let is_combined = match part {
                 Term::Operand(_) => false,

@@ -65,6 +65,14 @@ impl Term {
         all
     }
 
+    /// Whether it is a product without a sum that has dimensions of each factor which the other has
+    /// not.
+    pub(super) fn is_outer_product(&self, dims: &[Vec<DimId>]) -> bool {
+        let Self::Product { factors, summed } = self else { return false };
+        let most = factors.iter().map(|factor| factor.dims(dims).len()).max();
+        summed.is_empty() && Some(self.dims(dims).len()) > most
+    }
+
     /// The two parts of a sum or product.
     pub(super) fn parts(&self) -> Option<&[Self; 2]> {
         match self {
