@@ -141,7 +141,9 @@ pub(crate) fn no_room(plan: &ExpandedPlan<'_>, options: &Options) -> Option<Diag
     });
     let resident = (memory.resident_bytes > 0.0)
         .then(|| format!("params and state {}", units::bytes(memory.resident_bytes)));
-    let held: Vec<String> = list.chain(resident).collect();
+    let others: f64 = held.iter().skip(CULPRITS).map(|(_, bytes)| bytes).sum();
+    let others = (others > 0.0).then(|| format!("others {}", units::bytes(others)));
+    let held: Vec<String> = list.chain(others).chain(resident).collect();
     let [peak, capacity] = units::different_bytes([memory.peak_bytes, capacity]);
     let message = format!("{whose} needs {peak}, and a device has {capacity}");
     let (span, label) = match plan.steps.get(step) {

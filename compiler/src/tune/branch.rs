@@ -61,6 +61,14 @@ struct Open {
     stage: Stage,
 }
 
+/// Why a candidate does not fit.
+struct OverMemory {
+    is_planned: bool,
+    /// The bytes of a device in its floor.
+    floor_bytes: f64,
+    reason: String,
+}
+
 /// A search, and what it knows.
 pub(super) struct Search<'a, 's> {
     template: &'a Template<'s>,
@@ -91,8 +99,9 @@ pub(super) struct Search<'a, 's> {
     least_cut: f64,
     space: Space,
     illegal: IndexMap<String, usize>,
-    /// The reason of the refused candidate with the least floor.
-    over_memory: Option<(f64, String)>,
+    /// The reason of the refused candidate with the least floor; of those that were planned, if any
+    /// were: what they need is more than their floor.
+    over_memory: Option<OverMemory>,
     /// Seconds of the fastest of those over the latency.
     fastest_s: f64,
 }
@@ -171,7 +180,7 @@ impl<'a, 's> Search<'a, 's> {
                         units::bytes(bytes),
                         units::bytes(capacity)
                     );
-                    self.over_memory(bytes, reason);
+                    self.over_memory(OverMemory { is_planned: false, floor_bytes: bytes, reason });
                 }
                 None => self.open.push(Open {
                     candidate: number,
@@ -333,10 +342,11 @@ impl<'a, 's> Search<'a, 's> {
         *self.illegal.entry(reason).or_default() += 1;
     }
 
-    fn over_memory(&mut self, bytes: f64, reason: String) {
+    fn over_memory(&mut self, refused: OverMemory) {
         self.space.over_memory += 1;
-        if self.over_memory.as_ref().is_none_or(|(least, _)| bytes < *least) {
-            self.over_memory = Some((bytes, reason));
+        let key = |of: &OverMemory| (of.is_planned, -of.floor_bytes);
+        if self.over_memory.as_ref().is_none_or(|known| key(&refused) > key(known)) {
+            self.over_memory = Some(refused);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::functions::{Composite, Function, ReduceFn};
 pub(super) const PRODUCTS: [&str; 6] = ["matmul", "mm", "bmm", "dot", "linear", "dot_general"];
 
 /// Functions of other frameworks, and what to write for them.
-const FUNCTIONS: [(&[&str], &str); 35] = [
+const FUNCTIONS: [(&[&str], &str); 37] = [
     (&PRODUCTS, "write the product: `In *D W`"),
     (&["einsum", "tensordot"], "write the product, with what it sums over: `In *D W`"),
     (
@@ -86,12 +86,14 @@ const FUNCTIONS: [(&[&str], &str); 35] = [
         "write `layernorm_{B,H}(x) * Scale + Bias`, along all dimensions but the channels",
     ),
     (&["arange", "range"], "write `iota_T()`: the places along `T`"),
-    (&["astype", "to"], "write `cast<f32>(x)`"),
+    (&["astype", "to"], "write `cast<bf16>(x)`, or with another dtype"),
+    (&["sort", "argsort"], "nothing sorts: `max_V(x)` and `argmax_V(x)` find the largest"),
+    (&["prod", "cumprod"], "write `exp(sum_V(log(x)))`, where all of `x` is above zero"),
 ];
 
 /// Dtypes of other frameworks, and what to write for them.
 const DTYPES: [(&[&str], &str); 10] = [
-    (&["float32", "fp32", "float", "single"], "f32"),
+    (&["float32", "fp32", "float", "single", "double", "float64"], "f32"),
     (&["bfloat16", "bfloat"], "bf16"),
     (&["float16", "fp16", "half"], "f16"),
     (&["float8", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "f8"], "fp8"),
@@ -105,8 +107,8 @@ const DTYPES: [(&[&str], &str); 10] = [
 
 /// What to write for a function of another framework.
 pub(super) fn function(call: &Call) -> Option<String> {
-    if let Some(help) = names(call).find_map(|name| listed(&name)) {
-        return Some(help.to_owned());
+    if let Some((name, help)) = names(call).find_map(|name| Some((name.len(), listed(&name)?))) {
+        return Some(along(call, name, help));
     }
     let name = names(call).next()?;
     let short = last(&name);
@@ -117,6 +119,16 @@ pub(super) fn function(call: &Call) -> Option<String> {
         let (owner, _) = name.rsplit_once('.').unwrap_or_default();
         format!("write `{short}(…)`, without `{owner}.`")
     })
+}
+
+/// The help for a function whose name has so many bytes, along the dimension that the call names
+/// after it.
+fn along(call: &Call, name: usize, help: &str) -> String {
+    let whole = names(call).next().unwrap_or_default();
+    match whole.get(name + 1..).filter(|dim| !dim.is_empty()) {
+        Some(dim) => help.replace("_V(", &format!("_{dim}(")),
+        None => help.to_owned(),
+    }
 }
 
 /// Whether a function of another framework has a name that goes on in what is a subscript here:

@@ -5,6 +5,7 @@ use shardwise_grammar::ast::{Call, Expr, ExprKind};
 
 use super::expression::scalar;
 use super::{Resolver, habits};
+use crate::dtype::DType;
 use crate::functions::{AlongFn, Composite, Function, ReduceFn};
 use crate::ids::ValueId;
 
@@ -46,7 +47,8 @@ impl Resolver<'_> {
             "to" | "astype" | "type" => {
                 let asked = first.and_then(written).unwrap_or_default();
                 let name = asked.rsplit('.').next().unwrap_or_default();
-                let dtype = habits::dtype(name).unwrap_or("f32");
+                let known = || DType::from_name(name).map(DType::name);
+                let dtype = habits::dtype(name).or_else(known).unwrap_or("f32");
                 Some(format!("write `cast<{dtype}>({owner})`"))
             }
             "reshape" | "view" | "flatten" => Some(format!(
@@ -58,7 +60,7 @@ impl Resolver<'_> {
             "contiguous" | "clone" | "copy" | "squeeze" | "unsqueeze" => {
                 Some(format!("write `{owner}`: only its dimensions and their names count"))
             }
-            _ => None,
+            _ => habits::dtype(function).map(|dtype| format!("write `cast<{dtype}>({owner})`")),
         }
     }
 

@@ -60,6 +60,9 @@ pub(super) const KNOWN: [(&str, &[(&str, &str)]); 4] = [
 /// Settings that are dtypes.
 pub(super) const DTYPES: [&str; 2] = ["moments", "master"];
 
+/// Settings that are the share of an average that stays from step to step.
+const SHARES: [&str; 3] = ["beta1", "beta2", "momentum"];
+
 impl Resolver<'_> {
     /// `next W = W.new`, of a parameter or state.
     pub(super) fn update(&mut self, of: ValueId, given: ValueId, pin: Option<Pin>, span: Span) {
@@ -214,10 +217,12 @@ impl Resolver<'_> {
             return None;
         };
         let is_dtype = DTYPES.contains(known);
+        let is_share = SHARES.contains(known);
         let fits = if is_dtype {
             DType::from_name(&value.node).is_some_and(DType::is_float)
         } else {
             is_number(&value.node)
+                && !(is_share && value.node.parse().is_ok_and(|it: f64| it >= 1.0))
         };
         if fits {
             slot.clone_from(&value.node);
@@ -226,14 +231,13 @@ impl Resolver<'_> {
         let (wanted, help) = if is_dtype {
             ("a float dtype", format!("write f32, bf16, f16 or fp8, as in `{}=f32`", name.node))
         } else {
-            (
-                "a number",
-                format!(
-                    "write a number from 0 up, as in `{}={}`",
-                    name.node,
-                    if slot.is_empty() { "0.9" } else { slot }
-                ),
-            )
+            let example = if slot.is_empty() { "0.9" } else { slot };
+            let (wanted, range) = if is_share {
+                ("a number below 1", "a number from 0 to 1")
+            } else {
+                ("a number", "a number from 0 up")
+            };
+            (wanted, format!("write {range}, as in `{}={example}`", name.node))
         };
         self.error(
             Diag::error(

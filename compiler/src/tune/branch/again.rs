@@ -15,7 +15,7 @@ use indexmap::IndexSet;
 
 use super::floor::group;
 use super::window::AT_ONCE;
-use super::{NEAR, Open, ROUNDING, Search};
+use super::{NEAR, Open, OverMemory, ROUNDING, Search};
 use crate::tune::leaf::Stage;
 
 /// The ratio to its bound above which a plan of little effort says little of its candidate.
@@ -59,7 +59,7 @@ impl Search<'_, '_> {
         let is_last = open.stage == Stage::Full && self.request.exhaustive;
         if is_last || self.again.tried.contains(&open.candidate) {
             self.least_cut = self.least_cut.min(open.bound);
-            self.over_memory(self.floor_bytes(open.candidate), reason);
+            self.planned_over_memory(open.candidate, reason);
         } else {
             self.again.aside.push(Aside { open, reason: Some(reason) });
         }
@@ -156,10 +156,15 @@ impl Search<'_, '_> {
             }
             self.least_cut = self.least_cut.min(of.open.bound);
             match of.reason {
-                Some(reason) => self.over_memory(self.floor_bytes(of.open.candidate), reason),
+                Some(reason) => self.planned_over_memory(of.open.candidate, reason),
                 None => self.space.cut += 1,
             }
         }
+    }
+
+    fn planned_over_memory(&mut self, candidate: usize, reason: String) {
+        let floor_bytes = self.floor_bytes(candidate);
+        self.over_memory(OverMemory { is_planned: true, floor_bytes, reason });
     }
 
     /// The bytes of a device in the floor of a candidate.

@@ -3,7 +3,7 @@
 use indexmap::IndexSet;
 use shardwise_ir::{Diag, codes};
 
-use super::Search;
+use super::{OverMemory, Search};
 use crate::Planned;
 use crate::display::units;
 use crate::options::Objective;
@@ -94,7 +94,7 @@ impl Search<'_, '_> {
             return self.too_slow();
         }
         match (&self.over_memory, self.illegal.iter().max_by_key(|(_, count)| **count)) {
-            (Some((_, reason)), _) => error(
+            (Some(OverMemory { reason, .. }), _) => error(
                 codes::budget::NO_ROOM,
                 format!("no strategy on {chips} fits: in the smallest, {reason}"),
                 if self.template.has_gradients() {

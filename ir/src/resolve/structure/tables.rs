@@ -194,13 +194,18 @@ impl Resolver<'_> {
         let operand = self.operand(argument, target)?;
         let value = &self.values[operand.value];
         let (name, dim) = (&value.name, &self.dims[dim].name);
+        let has_dim = || value.dims.iter().any(|&other| self.dims[other].name == *dim);
         let diag = if value.dtype.is_float() {
+            let help = if has_dim() {
+                format!("the table comes first: `take_{dim}({name}, …)`")
+            } else {
+                format!("declare it `{name}: int32[…]`, or `cast<int32>({name})`")
+            };
             let message = format!("`{name}` is {}, and indices are integers", value.dtype.name());
             let diag =
                 Diag::error(names::DTYPES_DIFFER, message, operand.span, "looked up with these");
-            diag.and(value.span, "defined here")
-                .help(format!("declare it `{name}: int32[…]`, or `cast<int32>({name})`"))
-        } else if value.dims.iter().any(|&other| self.dims[other].name == *dim) {
+            diag.and(value.span, "defined here").help(help)
+        } else if has_dim() {
             let message = format!("`{name}` has the dimension `{dim}` that it has indices of");
             Diag::error(names::CONTRACTION, message, operand.span, "looked up with these")
                 .help("give one of them another name: `rename(…)`")

@@ -211,3 +211,15 @@ fn weights_whose_gradients_have_a_dtype_of_their_own_are_not_combined() {
     assert!(of_parameter.contains("# regrouped, equal but for rounding: y = x *D (n * w)"));
     assert_eq!(planned(", gradients=bf16"), of_parameter);
 }
+
+/// `w * v` of a gate's branch and the next weights has a row of the batch for each pair of their
+/// dimensions.
+#[test]
+fn bilinear_gates_are_not_computed_as_outer_products() {
+    let source = "hardware h100\nmesh X=8\ndim B=65536, D=1024, F=4096\ninput x[B_X, D]\n\
+        param w[D, F], u[D, F], v[F, D]\nh = (x *D w) * (x *D u)\ny = h *F v\n\
+        output y[B_X, D]\n";
+    let [written, free] = [kept_order(), Options::default()].map(|of| planned(source, &of));
+    assert!(!free.to_string().contains("# regrouped"), "{free}");
+    assert_eq!(free.report.serial_s.to_bits(), written.report.serial_s.to_bits());
+}
