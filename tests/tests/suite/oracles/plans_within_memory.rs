@@ -217,6 +217,7 @@ fn kernels_within_memory_are_as_cheap_as_enumeration_finds_them() {
         "D = relu(exp(A) *J B)",
         "C = relu(A) * A\nD = gelu(C *J B)",
         "C = A *J B\nE = exp(C)\nD = E * relu(C)",
+        "C = gelu(A *J B)\nD = cast<f32>(C)",
     ];
     let ends = ["output D[I_X, K]", "output D[I, K_X]", "output D[I, K]"];
     let text = |declared: &str, body: &str, end: &str| {

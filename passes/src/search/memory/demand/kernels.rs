@@ -2,7 +2,9 @@
 //!
 //! What a product reads whose result stays on the chip is live until that has been read, and so on
 //! ([`crate::cost::liveness`]). Where a reshard reads one of these results, it is in memory
-//! instead, and what comes before it may go: then at least its smallest block is live.
+//! instead, and what comes before it may go: then at least its smallest block is live, unless a
+//! statement has read it whose result may take its place. So nothing is counted after such a
+//! statement.
 
 use indexmap::IndexSet;
 use shardwise_ir::dataflow::Analyzed;
@@ -26,11 +28,11 @@ pub(super) fn read_by_kernels(
     for (id, bytes) in program.ops.indices().zip(&mut bytes) {
         let is_begun = |op: &OpId| *op < id && until[op.index()] >= id.index();
         let begun: Vec<OpId> = program.ops.indices().take(id.index()).filter(is_begun).collect();
-        let reads = begun.iter().filter(|&&op| program.ops[op].kernel.reads_to_end);
-        let read: IndexSet<ValueId> = reads.flat_map(|&op| read_from_memory(program, op)).collect();
-        if read.is_empty() {
+        if begun.is_empty() || begun.iter().any(|&op| !program.ops[op].kernel.reads_to_end) {
             continue;
         }
+        let read: IndexSet<ValueId> =
+            begun.iter().flat_map(|&op| read_from_memory(program, op)).collect();
         let is_counted = |life: &&Life| {
             read.contains(&life.value)
                 && !life.during.contains(&id.index())
