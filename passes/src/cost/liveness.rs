@@ -76,7 +76,7 @@ struct OpenRange {
     /// Whether it is live for all layers of that block.
     of_all_layers: bool,
     /// The last step of other layers that reads it, or of layers in those.
-    read: usize,
+    last_read: usize,
 }
 
 /// The live range of what each node of the dataflow produces.
@@ -130,7 +130,12 @@ impl<'p> LiveRanges<'p> {
         began: Option<RepeatId>,
     ) -> &mut OpenRange {
         let life = LiveRange::new(bytes, when);
-        self.ranges[node.index()].insert(OpenRange { life, began, of_all_layers: false, read: 0 })
+        self.ranges[node.index()].insert(OpenRange {
+            life,
+            began,
+            of_all_layers: false,
+            last_read: 0,
+        })
     }
 
     /// Begins the ranges of declared values; returns the bytes of the resident ones.
@@ -303,13 +308,13 @@ impl<'p> LiveRanges<'p> {
         if repeats.are_apart(place, began) {
             let copies = pipeline_stages::in_flight_copies(&self.plan.program, value);
             alive.times(copies);
-            alive.read = alive.read.max(inner.map_or(at, |steps| steps.1));
+            alive.last_read = alive.last_read.max(inner.map_or(at, |steps| steps.1));
             let in_order = self.plan.program.pipeline(place).is_none();
             let one = 1.0 / copies.max(1.0);
             alive.life.shrinks = around.filter(|_| in_order).map(|(first, last)| Shrinking {
                 steps: first..=last,
                 one,
-                read: alive.read,
+                read: alive.last_read,
             });
             self.grow(of, copies, |block| !repeats.is_inside(place, block));
         }

@@ -212,8 +212,8 @@ fn weights_whose_gradients_have_a_dtype_of_their_own_are_not_combined() {
     assert_eq!(planned(", gradients=bf16"), of_parameter);
 }
 
-/// `w * v` of a gate's branch and the next weights has a row of the batch for each pair of their
-/// dimensions.
+/// Element by element, the product of activations and the next weights has a matrix for every row
+/// of the batch.
 #[test]
 fn bilinear_gates_are_not_computed_as_outer_products() {
     let source = "hardware h100\nmesh X=8\ndim B=65536, D=1024, F=4096\ninput x[B_X, D]\n\

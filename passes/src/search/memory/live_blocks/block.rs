@@ -55,11 +55,11 @@ impl Block {
 
     /// Whether it may be dropped.
     pub(super) fn can_go(self) -> bool {
-        !self.is_read() && !matches!(self.form, Form::Resident | Form::Unread | Form::Written)
+        !self.is_still_read() && !matches!(self.form, Form::Resident | Form::Unread | Form::Written)
     }
 
     /// Whether a kernel reads it that has not come to its end.
-    pub(super) fn is_read(self) -> bool {
+    pub(super) fn is_still_read(self) -> bool {
         self.read_for != 0
     }
 

@@ -338,7 +338,7 @@ impl<'p, 'a> Statements<'p, 'a> {
     ) {
         for mut blocks in self.beside(live, &[from], to) {
             let load = self.sum(&blocks);
-            if !(keeps || from.is_read()) || from.form == Form::Undeclared {
+            if !(keeps || from.is_still_read()) || from.form == Form::Undeclared {
                 blocks.retain(|block| *block != from);
             }
             mark_resharded(&mut blocks, from);
@@ -359,7 +359,9 @@ impl<'p, 'a> Statements<'p, 'a> {
     fn without_too_many(&self, next: usize, blocks: Blocks, made: Block) -> Vec<Blocks> {
         let uses = self.uses_from(made.definition(), next).max(1);
         let is_own = |block: &Block| {
-            block.definition == made.definition && block.form != Form::Resident && !block.is_read()
+            block.definition == made.definition
+                && block.form != Form::Resident
+                && !block.is_still_read()
         };
         if blocks.iter().filter(|block| is_own(block)).count() <= uses {
             return vec![blocks];
@@ -452,7 +454,7 @@ impl<'p, 'a> Statements<'p, 'a> {
             let last = self.definitions[block.definition()].last;
             let stays = match block.form {
                 Form::Resident => self.bytes(*block) > 0.0,
-                form => form == Form::Undeclared || block.is_read(),
+                form => form == Form::Undeclared || block.is_still_read(),
             };
             last.is_none_or(|last| last < next) && !stays
         };
@@ -462,10 +464,10 @@ impl<'p, 'a> Statements<'p, 'a> {
         }
         blocks.retain(|block| !is_over(block));
         // Of what only kernels still read, no more than its size matters.
-        let is_read_alone = |block: &Block| {
-            block.is_read() && self.definitions[block.definition()].last < Some(next)
+        let is_only_read = |block: &Block| {
+            block.is_still_read() && self.definitions[block.definition()].last < Some(next)
         };
-        for block in blocks.iter_mut().filter(|block| is_read_alone(block)) {
+        for block in blocks.iter_mut().filter(|block| is_only_read(block)) {
             let definition = &self.definitions[block.definition()];
             block.state = definition.first_as_large[block.state()];
         }
