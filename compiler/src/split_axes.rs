@@ -4,9 +4,10 @@
 //! A program is planned with whole axes first. Then an axis is tried as two parts, a common divisor
 //! and the rest, if a tenth of the plan's time is at stake:
 //!
-//! * where it can split a dimension of a parameter (heads, experts), or one that a reshape splits
-//!   or merges, only in part: collectives over the axis on values with that dimension, and
-//!   operations on them for which the axis is idle;
+//! * where it can split a dimension of a parameter (heads, experts), one that a reshape splits or
+//!   merges, or one of attention with a causal mask, only in part: collectives over the axis on
+//!   values with that dimension, operations on them for which the axis is idle, and the time for
+//!   which the others wait for the device with the latest queries;
 //! * where its size and that of another axis have a common divisor: reshards of several steps, or
 //!   by a Permute. Blocks that change places between axes of 2 and 8 devices take fewer bytes with
 //!   the 8 as 2 and 4.
@@ -16,10 +17,12 @@
 //! one whose plan is found. (To try that for every small program would take up to twenty times as
 //! long, and shortens few plans.)
 //!
-//! A plan with parts is taken if it is at least 2% cheaper. In longer programs it is planned near
-//! the values that the parts could split first ([`shardwise_passes::Rival`]): others keep their
-//! layouts, and only if that gains as much, everything is planned. The bound that is claimed is
-//! that of all spaces that were searched to the end.
+//! A plan with parts is taken if it is at least 2% cheaper, and of small programs if it is cheaper
+//! at all: else a limit on memory, within which it is much cheaper than others, could make a
+//! program cheaper. In longer programs it is planned near the values that the parts could split
+//! first ([`shardwise_passes::Rival`]): others keep their layouts, and only if that gains as much,
+//! everything is planned. The bound that is claimed is that of all spaces that were searched to the
+//! end.
 //!
 //! Alternatives: *all factors of all axes at once* would contain every plan found here, but the
 //! number of shardings grows with the power of the number of axes, and most programs do not use one
@@ -32,13 +35,14 @@ use indexmap::IndexSet;
 use rustc_hash::FxHashSet;
 use shardwise_ir::Role;
 use shardwise_ir::axis_parts::AxisInParts;
-use shardwise_ir::ids::{AxisId, DimId, ValueId};
+use shardwise_ir::ids::{AxisId, DimId, OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, OpKind, Program, Value};
 use shardwise_ir::rearrange::{Rearrange, atoms};
+use shardwise_ir::sharding::Sharding;
 use shardwise_ir::total;
 use shardwise_passes::report::StepCost;
-use shardwise_passes::{Goal, Objective, Optimality};
+use shardwise_passes::{Goal, Objective, Optimality, local};
 
 use crate::options::{AxisParts, Options};
 use crate::planned::{NoPlan, Origin, Planned};
@@ -62,8 +66,8 @@ const SMALL: usize = 20;
 /// The share of a plan's time that has to be at stake before a split axis is searched.
 const LEAST_SHARE: f64 = 0.1;
 
-/// The share of its time by which a plan with a split axis, or of another grouping, has to be
-/// cheaper than one without: it is harder to read and to run.
+/// The share of its time by which a plan of a longer program with a split axis, or of another
+/// grouping, has to be cheaper than one without: it is harder to read and to run.
 pub(crate) const LEAST_GAIN: f64 = 0.02;
 
 /// The share of a time that is rounding.
@@ -106,7 +110,8 @@ pub(crate) fn best(
             if !is_known && about.is_some() {
                 break;
             }
-            best = better(split, best, LEAST_GAIN);
+            let gain = if is_small(&best.plan.program) { ROUNDING } else { LEAST_GAIN };
+            best = better(split, best, gain);
         }
     }
     best
@@ -238,16 +243,20 @@ fn reasons(planned: &Planned, axis: AxisId) -> Vec<Reason> {
 /// would be, and a looser one must not have a costlier plan.
 fn is_small_within_memory(planned: &Planned) -> bool {
     let Origin::Searched(found) = &planned.origin else { return false };
-    found.unlimited_s.is_some() && planned.plan.program.ops.len() <= SMALL
+    found.unlimited_s.is_some() && is_small(&planned.plan.program)
+}
+
+fn is_small(program: &Program) -> bool {
+    program.ops.len() <= SMALL
 }
 
 fn has_few_axes(program: &Program) -> bool {
-    let more = usize::from(program.ops.len() <= SMALL);
+    let more = usize::from(is_small(program));
     program.mesh.splitting().count() <= FEW_AXES + more
 }
 
-/// The dimensions of parameters and of reshapes, or their factors, that an axis can split in part
-/// only.
+/// The dimensions of parameters, of reshapes and of operations that leave devices unequal work, or
+/// their factors, that an axis can split in part only.
 fn divided(program: &Program, axis: AxisId) -> Vec<DimId> {
     let size = program.mesh.axes[axis].size;
     let params = program.values.iter().filter(|value| value.role == Some(Role::Param));
@@ -256,9 +265,14 @@ fn divided(program: &Program, axis: AxisId) -> Vec<DimId> {
         _ => &[],
     });
     let reshaped = reshaped.flat_map(|group| group.from.iter().chain(&group.to));
+    let uneven = program.ops.iter().filter(|op| op.share.band.is_some());
+    let uneven = uneven
+        .flat_map(|op| op.operands.iter().map(|of| of.value).chain([op.result]))
+        .flat_map(|value| &program.values[value].dims);
     let mut dims: Vec<DimId> = params
         .flat_map(|value| &value.dims)
         .chain(reshaped)
+        .chain(uneven)
         .flat_map(|&dim| atoms(&program.dims, dim))
         .filter(|&dim| {
             let common = gcd(program.dims[dim].size, size);
@@ -301,25 +315,54 @@ fn relayed_s(planned: &Planned, axis: AxisId) -> f64 {
 }
 
 /// Seconds of the plan that a part of `axis` along `dim` could save: collectives over the axis on
-/// values with the dimension, and operations on them for which it is idle.
+/// values with the dimension, operations on them for which it is idle, and the waiting for the
+/// busiest device where it leaves them unequal work.
 fn at_stake_s(planned: &Planned, axis: AxisId, dim: DimId) -> f64 {
     let program = &planned.plan.program;
     let has_dim = |of: &Materialization| {
         let dims = &program.values[of.value].dims;
         dims.iter().any(|&other| atoms(&program.dims, other).contains(&dim))
     };
-    let is_idle = |of: &Materialization| of.sharding.axes().all(|other| other.axis() != axis);
-    let at_stake = |(step, cost): &(&Step, &StepCost)| {
-        let mut values = step.operands.iter().chain([&step.result]);
-        let wastes = if cost.is_move(step) {
-            cost.axes.contains(&axis)
-        } else {
-            values.clone().all(is_idle)
+    let at_stake_s = |(step, cost): (&Step, &StepCost)| {
+        let share = match step.kind {
+            StepKind::Local(op) if !cost.is_move(step) => waiting_share(program, op, step, axis),
+            _ if cost.axes.contains(&axis) => 1.0,
+            _ => 0.0,
         };
-        wastes && values.any(has_dim)
+        share * cost.total_s()
     };
     let steps = planned.plan.steps.iter().zip(&planned.report.steps);
-    total(steps.filter(at_stake).map(|(_, cost)| cost.total_s()))
+    total(steps.filter(|(step, _)| values(step).any(has_dim)).map(at_stake_s))
+}
+
+fn values(step: &Step) -> impl Iterator<Item = &Materialization> {
+    step.operands.iter().chain([&step.result])
+}
+
+/// The share of an operation's time that `axis` does not shorten: all of it where the axis is idle,
+/// else the part for which its devices wait for the busiest one.
+fn waiting_share(program: &Program, op: OpId, step: &Step, axis: AxisId) -> f64 {
+    let shardings: Vec<Sharding> = values(step).map(|of| of.sharding.clone()).collect();
+    if shardings.iter().flat_map(Sharding::axes).all(|of| of.axis() != axis) {
+        return 1.0;
+    }
+    let imbalance = |shardings: &[Sharding]| {
+        let all: Vec<&Sharding> = shardings.iter().collect();
+        let result_and_read = all.split_last();
+        result_and_read
+            .map_or(1.0, |(result, read)| local::imbalance(program, &program.ops[op], read, result))
+    };
+    let others: Vec<Sharding> = shardings.iter().map(|of| without(of, axis)).collect();
+    1.0 - imbalance(&others) / imbalance(&shardings)
+}
+
+/// A sharding of which nothing is split by `axis`.
+fn without(sharding: &Sharding, axis: AxisId) -> Sharding {
+    let mut without = sharding.clone();
+    for dim in &mut without.dims {
+        dim.retain(|of| of.axis() != axis);
+    }
+    without
 }
 
 /// The names of the values that have one of the dimensions.

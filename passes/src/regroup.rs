@@ -37,8 +37,8 @@
 //! the program: their results are larger than all that they are made of. A value that the author
 //! named is not replaced by a product of weights: a sketch leaves out the functions between layers
 //! (`Tmp = In *D Win`, `Out = Tmp *F Wout`), and `Win *F Wout` would make two layers one. Nor are
-//! weights combined whose gradients have a dtype of their own, `gradients=f32`: the gradient of `n * w` is
-//! summed over devices in the dtype of `n * w`, and that of `w` follows from the sum.
+//! weights combined whose gradients have a dtype of their own, `gradients=f32`: the gradient of
+//! `n * w` is summed over devices in the dtype of `n * w`, and that of `w` follows from the sum.
 
 mod estimate;
 mod laws;

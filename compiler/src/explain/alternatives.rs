@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use serde::Serialize;
 use shardwise_ir::Span;
-use shardwise_ir::ids::{OpId, ValueId};
+use shardwise_ir::ids::{AxisId, OpId, ValueId};
 use shardwise_ir::plan::Materialization;
 use shardwise_ir::print::Printer;
 use shardwise_ir::program::Phase;
@@ -213,13 +213,20 @@ fn key((site, brackets): &Edit<'_>) -> (Span, String) {
     (site.brackets, brackets.clone())
 }
 
-/// Whether a plan still communicates the value over one of the collective's axes.
+/// Whether a plan still communicates the value over one of the collective's axes. It may have these
+/// in parts.
 fn moves_on(other: &Planned, planned: &Planned, step: usize) -> bool {
-    let (moved, axes) = (&planned.plan.steps[step].result, &planned.report.steps[step].axes);
-    let name = &planned.plan.program.values[moved.value].name;
+    let named = |of: &Planned, axes: &[AxisId]| -> Vec<String> {
+        axes.iter().map(|&axis| of.plan.program.mesh.link_name(axis).to_owned()).collect()
+    };
+    let axes = named(planned, &planned.report.steps[step].axes);
+    let moved = planned.plan.steps[step].result.value;
+    let name = &planned.plan.program.values[moved].name;
     other.plan.steps.iter().zip(&other.report.steps).any(|(step, cost)| {
         let same_value = other.plan.program.values[step.result.value].name == *name;
-        same_value && moves_data(step, cost) && cost.axes.iter().any(|axis| axes.contains(axis))
+        same_value
+            && moves_data(step, cost)
+            && named(other, &cost.axes).iter().any(|axis| axes.contains(axis))
     })
 }
 

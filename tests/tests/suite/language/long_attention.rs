@@ -2,7 +2,7 @@
 
 use shardwise::attention::{Attention, Outcome};
 use shardwise::verify::evaluate;
-use shardwise::{Fusion, Options, Planned};
+use shardwise::{AxisParts, Fusion, Options, Planned};
 use shardwise_tests::planning::{planned, runs_right};
 use shardwise_tests::{close, read};
 
@@ -16,8 +16,13 @@ fn plan(source: &str) -> Planned {
     planned(source, &Options::default())
 }
 
+/// With whole axes: parts of `X` split heads instead of the sequence.
+fn plan_of_whole_axes(source: &str) -> Planned {
+    planned(source, &Options { parts: AxisParts::AsWritten, ..Options::default() })
+}
+
 fn compared(source: &str) -> Attention {
-    let cost = plan(source).cost();
+    let cost = plan_of_whole_axes(source).cost();
     assert_eq!(cost.attention.len(), 1, "{source}");
     cost.attention[0].clone()
 }
@@ -163,13 +168,31 @@ fn the_ways_cost_what_the_formulas_say() {
     let block = 131_072.0 / 16.0 * 2.0 * 128.0 * 2.0;
     assert!(close(comm_s(&attention, "gather"), 2.0 * 16.0 * block / (2.0 * LINK)));
     assert!(close(comm_s(&attention, "ring"), 2.0 * 16.0 * block / LINK));
-    let unfused = Options { fusion: Some(Fusion::None), ..Options::default() };
+    let unfused =
+        Options { fusion: Some(Fusion::None), parts: AxisParts::AsWritten, ..Options::default() };
     let unfused = planned(&read(LONG), &unfused).cost().attention[0].clone();
     let peak = |name: &str| way(&unfused, name).price.map_or(f64::NAN, |price| price.peak_bytes);
     assert!(peak("ring") < peak("gather") / 15.0, "a ring holds one block of scores at a time");
     let heads =
         way(&attention, "heads").why_not.clone().expect("8 heads over Y=4 leave 2 for X=16");
     assert!(heads.contains("K=8"), "{heads}");
+}
+
+/// A causal mask leaves the last of 16 devices along the sequence twice the average work: 8 query
+/// heads in each group, and the 2 key heads that `Y` leaves, split it evenly.
+#[test]
+fn parts_of_an_axis_split_heads_where_a_causal_mask_leaves_devices_unequal_work() {
+    let source = read(LONG);
+    let (parts, whole) = (plan(&source), plan_of_whole_axes(&source));
+    assert!(parts.to_string().contains("mesh X=16 as 8x2"), "{parts}");
+    assert!(parts.report.serial_s < 0.65 * whole.report.serial_s, "{parts}\n{whole}");
+    let open = source.replace("causal_{T,S}((q *H k) * 0.0883883)", "(q *H k) * 0.0883883");
+    assert_ne!(open, source);
+    let even = plan(&open).to_string();
+    assert!(even.contains("mesh X=16, Y=4\n"), "every device has as much to do:\n{even}");
+    runs_right(
+        &source.replace("131072", "256").replace("X=16, Y=4", "X=4, Y=2").replace("G=8", "G=2"),
+    );
 }
 
 /// Eight heads over four devices: queries, keys, values and results are moved, each a quarter of
@@ -198,7 +221,7 @@ fn the_search_goes_over_to_heads_where_that_is_cheaper() {
 
 #[test]
 fn the_page_shows_what_cost_prints() {
-    let table = plan(&read(LONG)).cost_table();
+    let table = plan_of_whole_axes(&read(LONG)).cost_table();
     let page = read("compiler/docs/attention.md");
     let shown = page
         .split("```text\nattention")
