@@ -342,6 +342,7 @@ fn request(program: &Program, options: &Options) -> Request {
         capacity: options.capacity(program),
         effort: options.effort,
         goal: None,
+        most_busy_s: None,
     }
 }
 

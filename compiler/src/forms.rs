@@ -64,7 +64,10 @@ pub(crate) fn best(
     let form = Options { parts, grouping, ..options.clone() };
     // The textbook's plan stays that of the program as written.
     let textbook = (best.textbook.clone(), best.rules_fail);
-    let of_form = plan(&form, best.goal(None, 0.0));
+    // Of plans that are equal by the busiest resource, the schedules are compared.
+    let are_equal_wanted = best.objective == Objective::Overlap;
+    let goal = best.goal(None, 0.0).filter(|_| !are_equal_wanted);
+    let of_form = plan(&form, goal);
     let mut best = split_axes::better(of_form, best, ROUNDING);
     (best.textbook, best.rules_fail) = textbook;
     Ok(best)

@@ -169,13 +169,24 @@ impl Planned {
     }
 
     /// Whether it is to be preferred to another one of the same program: it keeps its asserts and
-    /// the other does not, or both do or none, and it is cheaper by this share.
+    /// the other does not, or both do or none, and it is cheaper by this share; where the busiest
+    /// resource counts, also if that is equal and the schedule is shorter by this share.
     pub(crate) fn is_better_than(&self, other: &Self, share: f64) -> bool {
         match (self.keeps_asserts(), other.keeps_asserts()) {
             (true, false) => true,
             (false, true) => false,
+            _ if self.is_as_busy_as(other) => {
+                let makespan_s = |of: &Self| of.report.schedule.makespan_s;
+                makespan_s(self) < makespan_s(other) * (1.0 - share)
+            }
             _ => self.own_s() < other.own_s() * (1.0 - share),
         }
+    }
+
+    /// Whether both keep their busiest resources busy for equally long, where that is what counts.
+    fn is_as_busy_as(&self, other: &Self) -> bool {
+        let (busy_s, other_s) = (self.own_s(), other.own_s());
+        self.objective == Objective::Overlap && (busy_s - other_s).abs() <= ROUNDING * other_s
     }
 
     /// Its own cost under the objective, seconds.
@@ -188,6 +199,9 @@ impl Planned {
         objective_s(report, self.objective)
     }
 }
+
+/// Relative differences below this are rounding.
+const ROUNDING: f64 = 1e-9;
 
 /// The cost of a plan under an objective, seconds.
 pub(crate) fn objective_s(report: &Report, objective: Objective) -> f64 {

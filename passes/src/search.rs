@@ -83,9 +83,11 @@ pub fn search(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> Result
 /// The same with a bound that is always known, where the time was over before there was a better
 /// one.
 fn at_least_on_all_devices(tables: &Tables<'_>, found: Found, request: &Request) -> Found {
+    let on_all_s = || parts::on_all_devices_s(tables.program, request.objective);
+    let seconds = || objective_s(tables, &found.plan, request.objective);
+    debug_assert!(on_all_s() <= seconds() * (1.0 + ROUNDING) + 1e-12, "no plan costs less");
     let Optimality::Bounded { lower_bound_s } = found.optimality else { return found };
-    let seconds = objective_s(tables, &found.plan, request.objective);
-    let on_all_s = parts::on_all_devices_s(tables.program, request.objective).min(seconds);
+    let on_all_s = on_all_s().min(seconds());
     let optimality = Optimality::Bounded { lower_bound_s: lower_bound_s.max(on_all_s) };
     Found { optimality, ..found }
 }
@@ -100,10 +102,35 @@ fn within_tables(
         let found = summed(tables, textbook, request)?;
         return Ok(at_most_of_all_steps(tables, textbook, found, request));
     }
-    balanced::search(tables, textbook, request, |least_s| {
+    let found = balanced::search(tables, textbook, request, |least_s| {
         starts::plans(tables, textbook, request, least_s)
-    })
+    })?;
+    Ok(of_equal_ones(tables, textbook, found, request))
 }
+
+/// The plan with the shortest schedule that is met of those that keep the busiest resource busy for
+/// no longer, where that is what is minimised.
+fn of_equal_ones(tables: &Tables<'_>, textbook: &Plan, found: Found, request: &Request) -> Found {
+    let is_over = request.interrupt.is_due() || request.effort == Effort::Quick;
+    if request.objective != Objective::Overlap || is_over {
+        return found;
+    }
+    let busy_s = objective_s(tables, &found.plan, request.objective);
+    let scheduled = Request {
+        objective: Objective::Scheduled,
+        goal: None,
+        most_busy_s: Some(busy_s * (1.0 + ROUNDING)),
+        ..request.clone()
+    };
+    let equal = balanced::search(tables, textbook, &scheduled, |least_s| {
+        let starts = starts::plans(tables, textbook, &scheduled, least_s)?;
+        Ok(starts.into_iter().chain([found.plan.clone()]).collect())
+    });
+    Found { plan: equal.map_or(found.plan, |equal| equal.plan), ..found }
+}
+
+/// Relative differences below this are rounding.
+const ROUNDING: f64 = 1e-9;
 
 /// The same, or the plan of the sum of all steps where its collectives take less: within memory the
 /// search does not find every plan.

@@ -47,6 +47,15 @@ pub(crate) fn sent(program: &Program, op: &Op, sharding: &Sharding) -> Option<Se
     }
 }
 
+/// Whether `op` sends data under some shardings.
+pub(crate) fn may_send(program: &Program, op: &Op) -> bool {
+    let is_shift = matches!(
+        op.kind,
+        OpKind::Rearrange(Rearrange::Roll(_) | Rearrange::Windows(_) | Rearrange::Overlap(_))
+    );
+    is_shift || program.is_stage_send(op) || op.host_transfer().is_some()
+}
+
 fn rolled(program: &Program, op: &Op, roll: &Roll, sharding: &Sharding) -> Option<Sent> {
     let position = program.values[op.result].dims.iter().position(|&dim| dim == roll.dim)?;
     let split =

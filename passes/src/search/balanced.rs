@@ -12,8 +12,11 @@
 //!
 //! The bound equals the best plan when one resource is the bottleneck of every plan. Where two must
 //! be balanced, branch and bound over the choices continues, with the best few sets of shares as
-//! bounds; the remaining gap is reported. Alternatives: carrying a time for each resource through
-//! elimination (exact; tables of Pareto sets grow with the program), local search (no bound).
+//! bounds; the remaining gap is reported. Where one resource is, plans that keep the others busy
+//! for any time are equal: the plan of the best shares, in which a resource without one has a
+//! millionth, is among those that schedules are compared of. Alternatives: carrying a time for each
+//! resource through elimination (exact; tables of Pareto sets grow with the program), local search
+//! (no bound).
 //!
 //! A schedule is searched in the same way: the makespan is at least the time of the busiest
 //! resource and at least the critical path ([`crate::search::critical_path`]), and plans that
@@ -56,6 +59,9 @@ const NEAR: f64 = 0.99;
 
 /// Shares whose bound can close less of the gap than this are not looked for.
 const LITTLE: f64 = 1e-3;
+
+/// The share of a resource that has none, in the sum whose plan breaks ties.
+const TIE_BREAK: f64 = 1e-6;
 
 /// Weights of a second of a collective, where one of compute has weight 1.
 const DISCOUNTS: [f64; 5] = [0.5, 0.25, 0.1, 0.03, 0.01];
@@ -260,17 +266,29 @@ struct Root<'t> {
 impl<'t> Root<'t> {
     /// Adds plans that attain no bound.
     fn add_plans(&mut self, known: &mut Known<'t>) -> Result<(), Infeasible> {
-        if known.request.objective == Objective::Scheduled {
-            let discounted = known.discounted()?;
-            for plan in discounted {
-                known.add(plan.clone());
-                self.plans.push(plan);
-            }
+        let plans = match known.request.objective {
+            Objective::Scheduled => known.discounted()?,
+            _ => self.tie_break(known)?.into_iter().collect(),
+        };
+        for plan in plans {
+            known.add(plan.clone());
+            self.plans.push(plan);
         }
         if known.is_worthwhile(self.lower_bound_s) {
             self.cross(known);
         }
         Ok(())
+    }
+
+    /// The plan of the best shares in which no resource is without one.
+    fn tie_break(&self, known: &Known<'t>) -> Result<Option<Plan>, Infeasible> {
+        let Some(Bound { shares, .. }) = shares::highest(&self.bounds) else { return Ok(None) };
+        let shares = shares.resources.iter().map(|share| share.max(TIE_BREAK)).collect();
+        let shares = Shares::of_resources(shares);
+        let tables = known.weighted(&shares);
+        let problem = Problem::new(&tables, shares.compute());
+        let solved = solve(problem, known.textbook, &known.little_work())?;
+        Ok(Some(solved.plan))
     }
 
     /// Adds plans between the best one and others that are known.

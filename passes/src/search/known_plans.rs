@@ -137,7 +137,9 @@ impl<'t> Known<'t> {
 
     fn try_incumbent(&mut self, plan: Plan, report: &Report) {
         let peak_bytes = report.memory.peak_bytes;
-        let fits = self.request.capacity.is_none_or(|capacity| peak_bytes <= capacity);
+        let Request { capacity, most_busy_s, .. } = self.request;
+        let fits = capacity.is_none_or(|capacity| peak_bytes <= capacity)
+            && most_busy_s.is_none_or(|most_s| report.overlap_s <= most_s);
         let makespan_s = report.schedule.makespan_s;
         let order = match self.request.objective {
             Objective::Scheduled => [makespan_s, report.serial_s, report.overlap_s],

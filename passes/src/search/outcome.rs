@@ -103,6 +103,9 @@ pub struct Request {
     pub effort: Effort,
     /// What makes a plan wanted; without one, every plan is.
     pub goal: Option<Arc<Goal>>,
+    /// Seconds for which the busiest resource of a plan may be busy, where its schedule is
+    /// minimised.
+    pub most_busy_s: Option<f64>,
 }
 
 /// What makes a plan wanted: the search ends when none can be any more.

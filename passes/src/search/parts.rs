@@ -13,7 +13,7 @@ use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{Op, OpKind};
 use shardwise_ir::sharding::Sharding;
 
-use crate::cost::local;
+use crate::cost::{local, send_recv};
 use crate::layouts::composite;
 use crate::problem::Problem;
 use crate::reshard::part::Part;
@@ -103,7 +103,8 @@ fn relaxed_bound_s(tables: &Tables<'_>, textbook: &Plan, request: &Request) -> O
     Some(solution.bound).filter(|bound| bound.is_finite()).map(Weight::as_seconds)
 }
 
-/// No plan is below the seconds of all operations, each divided evenly among all devices.
+/// No plan is below the seconds of all operations that send nothing, each divided evenly among all
+/// devices.
 pub(super) fn on_all_devices_s(program: &Analyzed, objective: Objective) -> f64 {
     let devices: f64 = program.mesh.axes.iter().map(|axis| axis.size as f64).product();
     let of = |op: &Op| {
@@ -113,12 +114,14 @@ pub(super) fn on_all_devices_s(program: &Analyzed, objective: Objective) -> f64 
     objective.compute() * program.ops.iter().map(of).sum::<f64>()
 }
 
-/// The seconds of an operation on one device; nothing for one that communicates or becomes several.
+/// The seconds of an operation on one device; nothing for one that becomes several, or that may be
+/// one that communicates, which runs beside others.
 fn unsplit(program: &Analyzed, op: &Op) -> Option<f64> {
     let replicated = |value: ValueId| Sharding::replicated(program.values[value].dims.len());
     let operands: Vec<Sharding> =
         op.sharded_operands().iter().map(|operand| replicated(operand.value)).collect();
     let is_one = !matches!(op.kind, OpKind::Collective(_))
+        && !send_recv::may_send(program, op)
         && !composite::is_split(program, op, operands.first());
     let operands: Vec<&Sharding> = operands.iter().collect();
     is_one.then(|| local::work(program, op, &operands, &replicated(op.result)).seconds)

@@ -161,7 +161,7 @@ impl Search<'_, '_> {
     fn plan(&self, sum: &Sum, starts: &[Plan], share: f64) -> Result<Option<Found>, Refusal> {
         let Self { tables, textbook, request } = *self;
         let interrupt = request.interrupt.part(share).unheard();
-        let own = Request { interrupt, ..request.clone() };
+        let own = Request { interrupt, most_busy_s: None, ..request.clone() };
         let of = |objective: Objective| Request { objective, goal: None, ..own.clone() };
         let found = match sum {
             Sum::Of(objective) => summed(tables, textbook, &of(*objective))?,

@@ -1,7 +1,7 @@
 //! Properties that every plan has.
 
 use shardwise::{AxisParts, Grouping, Objective, Options, Planned};
-use shardwise_tests::planning::searched;
+use shardwise_tests::planning::{planned, searched};
 use shardwise_tests::snapshot::plan_snapshot;
 use shardwise_tests::{files, read, statements};
 
@@ -125,18 +125,19 @@ fn each_objective_is_best_at_its_own() {
         };
         let (serial, comm, overlap) =
             (by(Objective::Serial), by(Objective::Comm), by(Objective::Overlap));
-        for other in [&serial, &comm] {
+        let scheduled = by(Objective::Scheduled);
+        let makespan_s = |planned: &Planned| planned.report.schedule.makespan_s;
+        for other in [&serial, &comm, &scheduled] {
+            let (least_s, other_s) = (overlap.report.overlap_s, other.report.overlap_s);
+            assert!(least_s <= other_s * (1.0 + 1e-9), "{name}: {overlap}\n{other}");
+            let lower_bound_s = overlap.lower_bound_s();
+            assert!(lower_bound_s <= other_s * (1.0 + 1e-9), "{name}: {overlap}\n{other}");
+            let are_equal = other_s <= least_s * (1.0 + 1e-9);
             assert!(
-                overlap.report.overlap_s <= other.report.overlap_s * (1.0 + 1e-9),
-                "{name}: {overlap}\n{other}"
-            );
-            assert!(
-                overlap.lower_bound_s() <= other.report.overlap_s * (1.0 + 1e-9),
+                !are_equal || makespan_s(&overlap) <= makespan_s(other) * (1.0 + 1e-9),
                 "{name}: {overlap}\n{other}"
             );
         }
-        let scheduled = by(Objective::Scheduled);
-        let makespan_s = |planned: &Planned| planned.report.schedule.makespan_s;
         for other in [&serial, &comm, &overlap] {
             assert!(makespan_s(&scheduled) <= makespan_s(other) * (1.0 + 1e-9), "{name}: {other}");
             assert!(
@@ -147,6 +148,29 @@ fn each_objective_is_best_at_its_own() {
         assert!(serial.report.serial_s <= comm.report.serial_s * (1.0 + 1e-12), "{name}");
         assert!(comm.report.comm_s <= serial.report.comm_s * (1.0 + 1e-12) + 1e-15, "{name}");
     }
+}
+
+/// Where compute is the bottleneck of every plan, each collective beside it may be the longest one.
+/// The plans of the last two have an axis in parts.
+#[test]
+fn of_plans_that_are_equally_busy_the_one_with_the_shortest_schedule_is_taken() {
+    for name in ["twenty/gpt-oss-moe", "sparse/zigzag", "operations/parts-batch"] {
+        let source = read(&format!("tests/programs/{name}.shard"));
+        let by = |objective| planned(&source, &Options { objective, ..Options::default() }).report;
+        let (serial, overlap) = (by(Objective::Serial), by(Objective::Overlap));
+        let most_s = serial.schedule.makespan_s * (1.0 + 1e-9);
+        assert!(overlap.schedule.makespan_s <= most_s, "{name}: {overlap:?}");
+    }
+}
+
+/// The passes over images that wait for a halo are part of a step that uses links: they are no time
+/// that every plan needs for compute. A grouping was left out whose plan is 7% cheaper.
+#[test]
+fn what_waits_for_a_halo_is_not_in_the_bound_of_compute() {
+    let source = read("tests/programs/twenty/resnet-block.shard");
+    let by = |objective| planned(&source, &Options { objective, ..Options::default() });
+    let (serial, overlap) = (by(Objective::Serial), by(Objective::Overlap));
+    assert!(overlap.report.overlap_s <= serial.report.overlap_s, "{overlap}\n{serial}");
 }
 
 /// The least sum has its axis in parts, which shorten reshards; plans of other objectives had whole

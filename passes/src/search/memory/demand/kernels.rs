@@ -9,6 +9,7 @@
 use indexmap::IndexSet;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
+use shardwise_ir::program::Op;
 
 use super::lives::Life;
 use super::{is_computed_again, smallest_block, takes_no_bytes};
@@ -28,7 +29,7 @@ pub(super) fn read_by_kernels(
     for (id, bytes) in program.ops.indices().zip(&mut bytes) {
         let is_begun = |op: &OpId| *op < id && until[op.index()] >= id.index();
         let begun: Vec<OpId> = program.ops.indices().take(id.index()).filter(is_begun).collect();
-        if begun.is_empty() || begun.iter().any(|&op| !program.ops[op].kernel.reads_to_end) {
+        if begun.is_empty() || !begun.iter().all(|&op| reads_all_to_end(&program.ops[op])) {
             continue;
         }
         let read: IndexSet<ValueId> =
@@ -45,6 +46,10 @@ pub(super) fn read_by_kernels(
         *bytes = results.fold(read, f64::min);
     }
     bytes
+}
+
+fn reads_all_to_end(op: &Op) -> bool {
+    (0..op.operands.len()).all(|operand| op.kernel.reads_to_end(operand))
 }
 
 /// The last operation for which each reads its operands, where its result stays on the chip.

@@ -435,9 +435,10 @@ impl<'p, 'a> Statements<'p, 'a> {
         mark_read(blocks, read);
         let on_chip = self.bit_on_chip(&result);
         if on_chip != 0 {
-            let reads_to_end = self.definitions[result.definition()].reads_to_end;
-            let until_then = if reads_to_end { read } else { &[] };
-            mark_read_for(blocks, self.bits_on_chip(read), until_then, on_chip);
+            let kernel = self.definitions[result.definition()].kernel;
+            let to_end = read.iter().enumerate().filter(|(place, _)| kernel.reads_to_end(*place));
+            let to_end: Blocks = to_end.map(|(_, block)| *block).collect();
+            mark_read_for(blocks, self.bits_on_chip(read), &to_end, on_chip);
         }
     }
 

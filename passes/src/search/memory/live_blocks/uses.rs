@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use shardwise_ir::ids::ValueId;
+use shardwise_ir::program::KernelPart;
 
 use crate::cost::held::is_resident;
 use crate::layouts::local_shape;
@@ -30,8 +31,8 @@ pub(super) struct Uses {
     /// Where its kernel leaves it on the chip: its bit, and the last statement of the kernel that
     /// reads it.
     pub(super) on_chip: Option<(OnChip, usize)>,
-    /// Whether the kernel reads what it is computed from until its end.
-    pub(super) reads_to_end: bool,
+    /// The place of its operation in a kernel.
+    pub(super) kernel: KernelPart,
 }
 
 impl Uses {
@@ -77,7 +78,7 @@ impl Uses {
             is_resident: is_resident(program, value),
             bytes,
             on_chip,
-            reads_to_end: producer.is_some_and(|op| op.kernel.reads_to_end),
+            kernel: producer.map(|op| op.kernel).unwrap_or_default(),
         })
     }
 }
