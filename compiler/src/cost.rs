@@ -244,7 +244,7 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
         metrics: planned.metrics(),
         expected: planned.expected(),
         axes: busy(planned),
-        thresholds: crossover::batch_like(program)
+        thresholds: crossover::batches(program)
             .into_iter()
             .map(|dim| threshold(planned, dim, refinement))
             .collect(),

@@ -2,20 +2,23 @@
 //! a token costs.
 //!
 //! A *token* is a row of the widest operand that any weight is multiplied with, in all
-//! microbatches: the product of those of its dimensions that no parameter has (batch, sequence,
-//! images times patches). It follows from the program alone. Alternatives: a `tokens` statement
-//! would repeat in every program what its products say, and could contradict them; dimensions
-//! called `B` and `S` would be names with a meaning, which this language does not have. A program
-//! that multiplies nothing with a parameter has no tokens, and no figures of them are given.
+//! microbatches: the product of those of its dimensions that no parameter of a product has (batch,
+//! sequence, images times patches). It follows from the program alone. Alternatives: a `tokens`
+//! statement would repeat in every program what its products say, and could contradict them;
+//! dimensions called `B` and `S` would be names with a meaning, which this language does not have.
+//! A program that multiplies nothing with a parameter has no tokens, and no figures of them are
+//! given.
 //!
 //! *MFU* is the time that the products of the model would take at the peak rates of their dtypes on
 //! all chips, over the time of a step: gradients count, products that `checkpoint` computes again,
-//! element-wise work and what several devices repeat do not (Chowdhery et al., `PaLM`, 2022). *HFU*
-//! is the same for the products that devices execute, on average. A product of the backward part is
-//! computed again if the forward part has the same product of the same values: no mark is needed.
-//! The time of a step is that of the plan's own schedule.
+//! products of an optimizer, element-wise work and what several devices repeat do not (Chowdhery et
+//! al., `PaLM`, 2022): what the backward part computes from the next value of a state, such as
+//! Muon's orthogonal momentum, is its optimizer's. *HFU* is the same for the products that devices
+//! execute, on average. A product of the backward part is computed again if the forward part has
+//! the same product of the same values: no mark is needed. The time of a step is that of the plan's
+//! own schedule.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shardwise_ir::ids::{OpId, ValueId};
@@ -215,9 +218,9 @@ struct Work {
 /// The products of the unsharded program, each once.
 fn model_work(program: &Program) -> Work {
     let replicated = |value: ValueId| Sharding::replicated(program.values[value].dims.len());
-    let again = computed_again(program);
+    let others = [computed_again(program), of_optimizer(program)].concat();
     let products = program.ops.iter_enumerated().filter(|(_, op)| op.is_product());
-    products.filter(|(id, _)| !again.contains(id)).fold(Work::default(), |sum, (_, op)| {
+    products.filter(|(id, _)| !others.contains(id)).fold(Work::default(), |sum, (_, op)| {
         let operands: Vec<Sharding> =
             op.operands.iter().map(|operand| replicated(operand.value)).collect();
         let shardings: Vec<&Sharding> = operands.iter().collect();
@@ -226,6 +229,24 @@ fn model_work(program: &Program) -> Work {
         let seconds = work.flops_s * work.flops / (work.flops + work.recomputed_flops).max(1.0);
         Work { flops: sum.flops + times * work.flops, seconds: sum.seconds + times * seconds }
     })
+}
+
+/// Operations of the backward part that depend on what it makes of a state for the next step.
+fn of_optimizer(program: &Program) -> Vec<OpId> {
+    let updates = program.outputs.iter().filter(|output| program.updates(output).is_some());
+    let next: FxHashSet<ValueId> = updates.map(|output| output.value).collect();
+    let mut updated: FxHashSet<ValueId> = FxHashSet::default();
+    let mut of_optimizer = Vec::new();
+    for (id, op) in program.ops.iter_enumerated().filter(|(_, op)| op.phase == Phase::Backward) {
+        let follows = op.operands.iter().any(|operand| updated.contains(&operand.value));
+        if follows {
+            of_optimizer.push(id);
+        }
+        if follows || next.contains(&op.result) {
+            updated.insert(op.result);
+        }
+    }
+    of_optimizer
 }
 
 /// Operations of the backward part that compute what the forward part has computed.

@@ -8,6 +8,7 @@
 //! tokens, not the next multiple of the mesh).
 
 use shardwise_ir::Role;
+use shardwise_ir::blocks::BatchSplit;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{OpKind, Program};
@@ -59,6 +60,17 @@ pub fn batch_like(program: &Program) -> Vec<DimId> {
     (0..program.dims.len()).map(DimId::new).filter(|&dim| free(dim)).collect()
 }
 
+/// The same without the dimensions of microbatches, which change with their batch.
+pub fn batches(program: &Program) -> Vec<DimId> {
+    let is_whole = |dim: &DimId| !splits(program).any(|(split, _)| split.microbatch == *dim);
+    batch_like(program).into_iter().filter(is_whole).collect()
+}
+
+/// The dimensions that are split into microbatches, with the number of these.
+fn splits(program: &Program) -> impl Iterator<Item = (BatchSplit, u64)> {
+    program.repeats.iter().filter_map(|repeat| Some((repeat.microbatches_of?, repeat.count)))
+}
+
 /// The bound of the plan, and the ratio of the busier of compute and links to the other.
 pub fn bound(compute_s: f64, links_s: f64) -> (Bound, f64) {
     if compute_s >= links_s * (1.0 - ROUNDING) {
@@ -96,6 +108,9 @@ fn granule(plan: &Plan, dim: DimId) -> u64 {
         let position = program.values[held.value].dims.iter().position(|&other| other == dim)?;
         Some(local_shape::parts(&program.mesh, &held.sharding.dims[position]))
     });
+    let of_microbatches = splits(program)
+        .filter(|(split, _)| split.batch == dim)
+        .map(|(split, count)| granule(plan, split.microbatch).saturating_mul(count));
     let pipelines = program
         .repeats
         .iter()
@@ -103,7 +118,8 @@ fn granule(plan: &Plan, dim: DimId) -> u64 {
         .filter(|pipeline| pipeline.batch == dim);
     let microbatches =
         pipelines.map(|pipeline| pipeline.microbatches).fold(1, least_common_multiple);
-    parts.fold(1, least_common_multiple).saturating_mul(microbatches)
+    let parts = parts.fold(1, least_common_multiple).saturating_mul(microbatches);
+    of_microbatches.fold(parts, least_common_multiple)
 }
 
 /// Saturating.
@@ -162,8 +178,8 @@ impl Trial {
     }
 }
 
-/// Sets the size of `dim` and of the dimensions that it is renamed to, and updates every declared
-/// product of it.
+/// Sets the size of `dim`, of the dimensions that it is renamed to and of their microbatches, and
+/// updates every declared product of it.
 pub fn resize(program: &mut Program, dim: DimId, size: u64) {
     let mut alike = vec![dim];
     for op in &program.ops {
@@ -175,8 +191,13 @@ pub fn resize(program: &mut Program, dim: DimId, size: u64) {
             alike.extend(renamed.collect::<Vec<_>>());
         }
     }
+    let microbatches: Vec<(BatchSplit, u64)> =
+        splits(program).filter(|(split, _)| alike.contains(&split.batch)).collect();
     for dim in alike {
         program.dims[dim].size = size;
+    }
+    for (BatchSplit { microbatch, .. }, count) in microbatches {
+        program.dims[microbatch].size = size / count.max(1);
     }
     for product in (0..program.dims.len()).map(DimId::new) {
         let factors = program.dims[product].factors.clone();

@@ -318,17 +318,36 @@ fn origins(program: &Program) -> IndexVec<ValueId, Origin> {
 
 /// The tokens of a step of any program, in training too: the rows of the widest operand that a
 /// weight is multiplied with, in all microbatches together; 0 where there is no such product.
+/// Weights that are added or looked up, such as those of positions, may have rows of their own.
 pub fn tokens(program: &Program) -> f64 {
-    let (origins, free) = (origins(program), crossover::batch_like(program));
-    let is_free = |dim: &DimId| atoms(program, *dim).iter().all(|atom| free.contains(atom));
+    let origins = origins(program);
+    let of_value = |value: ValueId| program.values[value].dims.iter().copied();
+    let multiplied: Vec<DimId> = products_with_weights(program, &origins)
+        .flat_map(|op| &op.operands)
+        .filter(|operand| origins[operand.value] == Origin::Weight)
+        .flat_map(|weight| of_value(weight.value))
+        .flat_map(|dim| atoms(program, dim))
+        .collect();
+    let is_row = |dim: &DimId| atoms(program, *dim).iter().all(|atom| !multiplied.contains(atom));
     let rows = |op: &Op, operand: &Operand| {
         let microbatches = program.repeats.microbatches(op.repeat);
         let times = microbatches.map_or(1, |block| program.repeats[block].count);
-        let dims = program.values[operand.value].dims.iter().copied().filter(is_free);
+        let dims = of_value(operand.value).filter(is_row);
         times as f64 * dims.map(|dim| program.dims[dim].size as f64).product::<f64>()
     };
     let others = multiplied_with_weights(program, &origins);
     others.map(|(op, operand)| rows(op, operand)).fold(0.0, f64::max)
+}
+
+/// Products of which a weight is an operand.
+fn products_with_weights<'p>(
+    program: &'p Program,
+    origins: &'p IndexVec<ValueId, Origin>,
+) -> impl Iterator<Item = &'p Op> {
+    let has_weight = |op: &&Op| {
+        op.is_product() && op.operands.iter().any(|of| origins[of.value] == Origin::Weight)
+    };
+    program.ops.iter().filter(has_weight)
 }
 
 /// What weights are multiplied with, and the products that do.
@@ -337,9 +356,7 @@ fn multiplied_with_weights<'p>(
     origins: &'p IndexVec<ValueId, Origin>,
 ) -> impl Iterator<Item = (&'p Op, &'p Operand)> {
     let is_weight = |operand: &Operand| origins[operand.value] == Origin::Weight;
-    let products = program.ops.iter().filter(|op| op.is_product());
-    let products = products.filter(move |op| op.operands.iter().any(is_weight));
-    products.flat_map(move |op| {
+    products_with_weights(program, origins).flat_map(move |op| {
         let others = op.operands.iter().filter(move |operand| !is_weight(operand));
         others.map(move |operand| (op, operand))
     })

@@ -6,7 +6,7 @@
 use shardwise_ir::ids::OpId;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::OpKind;
-use shardwise_passes::crossover::{Bound, batch_like, crossovers};
+use shardwise_passes::crossover::{Bound, batches, crossovers};
 
 use crate::display::units;
 use crate::lint::analysis::program::is_worth_reporting;
@@ -93,7 +93,7 @@ fn finding(
     let mut steps: Vec<Step> = own.iter().map(|&number| best.plan.steps[number].clone()).collect();
     steps.push(step.clone());
     let alone = Plan { program: best.plan.program.clone(), steps };
-    let turns = batch_like(program).into_iter().find_map(|dim| {
+    let turns = batches(program).into_iter().find_map(|dim| {
         let last = crossovers(&alone, dim, context.refinement())
             .into_iter()
             .last()

@@ -199,3 +199,28 @@ fn work_is_repeated_only_as_often_as_three_digits_show() {
     assert!(of(16).contains("(work repeated 1.03x)"), "{}", of(16));
     assert!(!of(512).contains("work repeated"), "{}", of(512));
 }
+
+/// Positions are a parameter, too, but nothing is multiplied with it.
+#[test]
+fn rows_that_a_parameter_of_positions_has_are_tokens() {
+    let source = "hardware h100\nmesh X=8\ndim B=64, T=1024, D=4096, F=8192\ninput x[B_X, T, D]\n\
+        param pos[T, D], W[D, F]\nh = x + pos\noutput y[B_X, T, F] = h *D W\n";
+    let tokens = metrics(source, Options::default()).tokens.expect("rows of h");
+    near(tokens.count, 64.0 * 1024.0);
+}
+
+#[test]
+fn products_of_an_optimizer_are_no_work_of_the_model() {
+    let source = |optimizer: &str| {
+        format!(
+            "hardware h100\nmesh X=8\ndim B=65536, D=4096, F=16384\ninput x[B_X, D], dy[B_X, D]\n\
+             param W1[D, F], W2[F, D]\ny = gelu(x *D W1) *F W2\nbackward from y given dy\n\
+             optimizer {optimizer}\n"
+        )
+    };
+    let of = |optimizer: &str| metrics(&source(optimizer), Options::default());
+    let (adam, muon) = (of("adam"), of("muon"));
+    near(adam.model_flops, 5.0 * 2.0 * 65536.0 * 4096.0 * 16384.0);
+    near(muon.model_flops, adam.model_flops);
+    assert!(muon.hfu > 1.2 * muon.mfu && muon.step_s > adam.step_s, "{muon:?}");
+}

@@ -7,6 +7,7 @@ use shardwise::verify::Sizes;
 use shardwise::{Options, Pass, Planned, Strategy as Planning};
 use shardwise_ir::plan::StepKind;
 use shardwise_ir::program::{Blocks, CollectiveKind};
+use shardwise_tests::planning::planned;
 use shardwise_tests::properties::{checked_plans, program};
 use shardwise_tests::random::{for_all, numbers};
 use shardwise_tests::snapshot::plan_snapshot;
@@ -358,4 +359,21 @@ fn blocks_of_microbatches_are_read_or_refused() {
         let first = checked.findings.reports.first().map_or("", |report| report.diag.code);
         assert_eq!(first, code, "{statements}\n{}", checked.findings);
     }
+}
+
+/// A larger batch has larger microbatches.
+#[test]
+fn a_batch_with_microbatches_turns_a_plan_compute_bound() {
+    let source = read("tests/programs/microbatches/adam.shard");
+    let at = |batch: u64| {
+        let sized = source.replace("B=8192", &format!("B={batch}"));
+        planned(&sized, &Options::default()).cost()
+    };
+    let thresholds = at(8192).thresholds;
+    let [threshold] = &thresholds[..] else { panic!("{thresholds:?}") };
+    let [crossover] = &threshold.crossovers[..] else { panic!("{threshold:?}") };
+    assert_eq!((threshold.dim.as_str(), crossover.above), ("B", "compute"));
+    let multiple = (crossover.size / 32.0).floor() as u64 * 32;
+    let bound = |batch: u64| at(batch).verdict.bound;
+    assert_eq!([bound(multiple - 320), bound(multiple + 320)], ["communication", "compute"]);
 }
