@@ -24,6 +24,8 @@ struct Degrees {
     replicated: u64,
     /// Devices along the axes of data that shard parameters.
     sharded: u64,
+    /// Whether optimizer states are split over copies of the model.
+    splits_states: bool,
     /// Whether an axis of tensors also splits positions.
     sequence: bool,
     microbatches: u64,
@@ -53,6 +55,7 @@ impl Degrees {
             context: 1,
             replicated: 1,
             sharded: 1,
+            splits_states: false,
             sequence: false,
             microbatches,
             recompute: strategy.recompute,
@@ -81,6 +84,7 @@ impl Degrees {
         } else if acts(Role::FullySharded) {
             &mut self.sharded
         } else {
+            self.splits_states |= axis.splits_states;
             &mut self.replicated
         };
         *degree *= axis.size;
@@ -281,6 +285,9 @@ pub(super) fn maxtext(tuned: &Tuned) -> Result<String, String> {
         let share = if of.pipeline > 1 { share } else { share / of.microbatches as f64 };
         let _ = writeln!(out, "per_device_batch_size={share}");
     }
+    if of.splits_states {
+        out += "shard_optimizer_over_data=true\n";
+    }
     let is_full = of.recomputes_layers();
     out += if of.recomputes(Recompute::Offload) {
         "remat_policy=custom\ndecoder_layer_input=offload\n"
@@ -372,6 +379,13 @@ pub(super) fn torchtitan(tuned: &Tuned) -> Result<String, String> {
     if of.tensor > 1 && !of.sequence {
         of.lacks
             .push("with tensor parallelism positions are always split between products".to_owned());
+    }
+    if of.splits_states {
+        let copies = of.replicated;
+        of.lacks.push(format!(
+            "optimizer states split over {copies} copies of the parameters (ZeRO-1): a shard \
+            degree splits the parameters, too"
+        ));
     }
     of.lacks_offload();
     if mode == "selective" {

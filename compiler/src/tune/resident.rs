@@ -8,6 +8,9 @@
 //! The alternative, to list for each device which block it has, takes as many entries as devices
 //! for each parameter.
 
+use std::collections::BTreeSet;
+
+use shardwise_ir::Role;
 use shardwise_ir::dtype::DType;
 use shardwise_ir::ids::{AxisId, ValueId};
 use shardwise_ir::mesh::Mesh;
@@ -54,6 +57,15 @@ pub(super) fn of_plan(plan: &Plan) -> Vec<Resident> {
         Some(Resident { name: program.values[value].name.clone(), placement, bytes })
     };
     program.values.indices().filter_map(kept).collect()
+}
+
+/// The names of the axes that split a state.
+pub(super) fn split_states(program: &Program) -> BTreeSet<&str> {
+    let states = program.values.iter().filter(|value| value.role == Some(Role::State));
+    let pins = states.filter_map(|value| value.declared_sharding.as_ref().and_then(Pin::exact));
+    pins.flat_map(|sharding| sharding.axes().collect::<Vec<_>>())
+        .map(|of| program.mesh.axes[of.axis()].name.as_str())
+        .collect()
 }
 
 /// Bytes of what is kept that `other` does not keep in the same place.

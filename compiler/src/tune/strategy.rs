@@ -30,6 +30,9 @@ pub struct ActingAxis {
     pub size: u64,
     /// Its roles, as [`Degree::role`].
     pub roles: Vec<&'static str>,
+    /// Whether it splits a state, such as those of an optimizer.
+    #[serde(skip)]
+    pub(super) splits_states: bool,
 }
 
 /// A candidate with its plan's figures.
@@ -227,7 +230,14 @@ fn staged_layers(program: &Program) -> Option<u64> {
 fn acting(planned: &Planned) -> Vec<ActingAxis> {
     let axes = planned.parallelism().into_iter().filter(|axis| axis.size > 1);
     let names = |of: &AxisRoles| of.roles.iter().map(|acts| acts.role.name()).collect();
-    axes.map(|of| ActingAxis { roles: names(&of), axis: of.axis, size: of.size }).collect()
+    let split = resident::split_states(&planned.plan.program);
+    let acting = |of: AxisRoles| ActingAxis {
+        roles: names(&of),
+        splits_states: split.contains(of.axis.as_str()),
+        axis: of.axis,
+        size: of.size,
+    };
+    axes.map(acting).collect()
 }
 
 fn degrees(planned: &Planned) -> Vec<Degree> {

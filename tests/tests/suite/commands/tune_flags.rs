@@ -147,3 +147,28 @@ fn what_is_computed_again_is_what_a_checkpoint_says() {
     let megatron = megatron.expect("flags");
     assert!(megatron.contains("not expressed: what the program's `checkpoint`"), "{megatron}");
 }
+
+/// Adam's states over the copies of whole parameters: ZeRO-1.
+#[test]
+fn states_that_are_split_over_copies_have_a_flag_or_a_remark() {
+    let request = Request { microbatches: vec![1], ..Request::of_chips(4) };
+    let flags = |source: &str| {
+        let mut tuned = tuned(source, &request, &Options::default());
+        let places = 0..tuned.strategies.len();
+        let of_place = |place: usize| {
+            tuned.strategies.swap(0, place);
+            ["maxtext", "torchtitan"].map(|name| written(&tuned, name).expect("flags"))
+        };
+        places.map(of_place).collect::<Vec<_>>()
+    };
+    let splits = |[maxtext, titan]: &[String; 2]| {
+        let is_split = maxtext.contains("shard_optimizer_over_data=true\n");
+        let lacks = titan.contains("# not expressed: optimizer states split over");
+        assert_eq!(is_split, lacks, "{maxtext}{titan}");
+        is_split
+    };
+    let split = flags(&HYBRID.replace("optimizer adam", "optimizer adam over _?"));
+    assert!(split.iter().any(splits), "{split:?}");
+    let whole = flags(HYBRID);
+    assert!(!whole.iter().any(splits), "{whole:?}");
+}
