@@ -10,7 +10,6 @@ use indexmap::IndexSet;
 use shardwise_grammar::ast::Role;
 pub use shardwise_grammar::ast::{Keeps, Phase, Until, Weights};
 use shardwise_grammar::span::Span;
-use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 pub use crate::blocks::{BatchSplit, BlockKind, Blocks, Repeat, Scan};
 use crate::collectives::Collectives;
@@ -27,6 +26,7 @@ use crate::optimizer::Optimizer;
 use crate::products::Products;
 use crate::rearrange::{Rearrange, Route};
 use crate::sharding::Pin;
+pub use crate::tables::kernel::{Fusion, KernelPart, Recomputes};
 pub use crate::tables::zigzag::{BandMask, Share, Zigzag};
 
 /// A named dimension.
@@ -206,78 +206,6 @@ impl Value {
     /// Whether gradients are derived for it: a parameter with fractions that is not frozen.
     pub fn is_trained(&self) -> bool {
         self.role == Some(Role::Param) && self.dtype.is_float() && !self.is_frozen
-    }
-}
-
-/// Which operations run as one kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "lowercase")]
-pub enum Fusion {
-    /// Each runs alone.
-    None,
-    /// Element-wise operations run with the product or pass that produces or reads their values.
-    ElementWise,
-    /// The same, and attention is one kernel that keeps its scores on the chip.
-    #[default]
-    Attention,
-}
-
-impl Fusion {
-    /// As options write it.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
-/// An operation's place in its kernel; by default it is a kernel alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
-pub struct KernelPart {
-    /// The number of a kernel of several operations, from 1 on in program order.
-    pub number: Option<u32>,
-    /// Which operands the kernel has on the chip: one bit each, from the first on.
-    pub operands_on_chip: u64,
-    /// Whether nothing else reads the result.
-    pub result_on_chip: bool,
-    /// Whether operands are read until what follows from a result on the chip is written: by a
-    /// product or norm here or further on. Element by element, a result may take their place.
-    pub reads_to_end: bool,
-    /// Whether an earlier operation begins the kernel.
-    pub is_begun: bool,
-    /// Whether it is a kernel of attention.
-    pub is_attention: bool,
-    /// Whether it is a product of experts: a weight for each, with the tokens routed there.
-    pub is_of_experts: bool,
-    /// What is computed again rather than kept.
-    pub recomputes: Recomputes,
-}
-
-/// What is computed again, rather than kept from the forward to the backward part.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Recomputes {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// The operation's result, by those that read it going back.
-    Result,
-    /// The scores of attention, by this operation: so many times its own FLOPs.
-    Scores(f64),
-}
-
-impl KernelPart {
-    /// Whether the backward part computes the result again rather than keeping it.
-    pub fn is_recomputed(&self) -> bool {
-        self.recomputes == Recomputes::Result
-    }
-
-    /// How many times its own FLOPs it takes to compute scores of attention again.
-    pub fn score_flops(&self) -> f64 {
-        if let Recomputes::Scores(times) = self.recomputes { times } else { 0.0 }
-    }
-
-    /// Whether the kernel has an operand on the chip.
-    pub fn has_on_chip(&self, operand: usize) -> bool {
-        operand < u64::BITS as usize && self.operands_on_chip >> operand & 1 == 1
     }
 }
 

@@ -214,15 +214,15 @@ impl<'p> LiveRanges<'p> {
         let renames = op.is_some_and(|op| op.is(&MapForm::LoopCarried) || op.is(&MapForm::Last));
         let looked_at = op.map_or(usize::MAX, |op| op.sharded_operands().len().max(1));
         // Another name for the same bytes: they count once.
-        let (until, place) = if renames {
-            let entered = op.filter(|op| op.is(&MapForm::LoopCarried)).and(step.repeat);
-            let around = entered.map(|block| self.plan.program.repeats.parent(block));
-            (number.saturating_sub(1), around.unwrap_or(step.repeat))
-        } else {
-            let until = self.on_chip.reads_until(number);
-            (until, self.plan.steps[until].repeat)
-        };
+        let entered = op.filter(|op| op.is(&MapForm::LoopCarried)).and(step.repeat);
+        let around = entered.map(|block| self.plan.program.repeats.parent(block));
         for (position, operand) in step.operands.iter().enumerate().take(looked_at) {
+            let (until, place) = if renames {
+                (number.saturating_sub(1), around.unwrap_or(step.repeat))
+            } else {
+                let until = self.on_chip.reads_until(number, position);
+                (until, self.plan.steps[until].repeat)
+            };
             if let Some(source) = self.dataflow.source(number, position) {
                 if self.goes_back[number] && self.is_recomputed(source) {
                     self.read_again(source, op, (number.min(until), until), place);

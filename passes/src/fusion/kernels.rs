@@ -230,8 +230,13 @@ impl<'p> Kernels<'p> {
 
 /// The operations that read a value, without those that reshard it.
 pub(super) fn readers(program: &Analyzed, value: ValueId) -> impl Iterator<Item = OpId> {
-    let readers = program.dataflow().uses_of(value).map(|(reader, _)| reader);
-    readers.filter(move |&reader| program.ops[reader].result != value)
+    uses(program, value).map(|(reader, _)| reader)
+}
+
+/// The same, and which of its operands each reads.
+pub(super) fn uses(program: &Analyzed, value: ValueId) -> impl Iterator<Item = (OpId, usize)> {
+    let uses = program.dataflow().uses_of(value);
+    uses.filter(move |&(reader, _)| program.ops[reader].result != value)
 }
 
 /// Whether an operation is computed element by element; views of the same bytes are.

@@ -9,7 +9,7 @@ use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{KernelPart, OpKind, Operand, Phase, Recomputes};
 
 use super::implicit::{Implicit, implicit};
-use super::kernels::{is_element_wise, readers, same_dims};
+use super::kernels::{is_element_wise, readers, same_dims, uses};
 use super::recompute;
 use crate::training::frameworks::Frameworks;
 
@@ -61,16 +61,50 @@ pub(super) fn parts(
     all
 }
 
-/// Finds out which operations read their operands until the end of their kernel.
+/// Finds out which operands operations read until the end of their kernel.
 fn find_reads_to_end(program: &Analyzed, parts: &mut IndexVec<OpId, KernelPart>) {
-    for (id, op) in program.ops.iter_enumerated().rev() {
-        let is_read = |reader: OpId| {
-            program.ops[reader].phase == op.phase
-                && (!is_element_wise(program, &program.ops[reader]) || parts[reader].reads_to_end)
-        };
-        let reads = !is_element_wise(program, op) || readers(program, op.result).any(is_read);
-        parts[id].reads_to_end = parts[id].result_on_chip && reads;
+    let left_on_chip: Vec<OpId> =
+        parts.indices().rev().filter(|&id| parts[id].result_on_chip).collect();
+    for id in left_on_chip {
+        parts[id].operands_to_end = operands_to_end(program, parts, id);
     }
+}
+
+/// The operands that an operation reads until the end of its kernel, one bit each; `parts` has what
+/// later ones read so.
+fn operands_to_end(program: &Analyzed, parts: &IndexVec<OpId, KernelPart>, id: OpId) -> u64 {
+    let op = &program.ops[id];
+    if !op.reads_elements() {
+        return 0;
+    }
+    let is_read_to_end = |(reader, operand): (OpId, usize)| {
+        let reading = &program.ops[reader];
+        let is_to_end = !is_element_wise(program, reading)
+            || parts[reader].reads_to_end(operand)
+            || is_smaller(program, op.result, reading.result);
+        reading.phase == op.phase && is_to_end
+    };
+    if !is_element_wise(program, op) || uses(program, op.result).any(is_read_to_end) {
+        return u64::MAX;
+    }
+    // What the kernel computes again is not in memory.
+    let is_there = |value: ValueId| {
+        let producer = program.dataflow().definition(value);
+        op.phase == Phase::Forward || producer.is_none_or(|of| !parts[of].is_recomputed())
+    };
+    let operands = op.operands.iter().take(u64::BITS as usize).enumerate();
+    let is_held = |value: ValueId| is_there(value) && is_smaller(program, value, op.result);
+    let held = operands.filter(|(_, operand)| is_held(operand.value));
+    held.fold(0, |bits, (place, _)| bits | 1 << place)
+}
+
+/// Whether a value has fewer elements than another one, and so no place for it.
+fn is_smaller(program: &Analyzed, value: ValueId, other: ValueId) -> bool {
+    let elements = |value: ValueId| {
+        let sizes = program.values[value].dims.iter().map(|&dim| program.dims[dim].size as f64);
+        sizes.product::<f64>()
+    };
+    elements(value) < elements(other)
 }
 
 impl Parts<'_> {
@@ -147,7 +181,7 @@ impl Parts<'_> {
         KernelPart {
             operands_on_chip: on_chip,
             result_on_chip: self.stays_on_chip(id, op.result),
-            reads_to_end: false,
+            operands_to_end: 0,
             number: self.numbers[id],
             is_begun: ops.first().is_some_and(|&first| first < id),
             is_attention: self.is_attention(ops),

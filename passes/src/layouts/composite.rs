@@ -413,7 +413,11 @@ impl Expansion<'_> {
         KernelPart {
             operands_on_chip: inside.fold(0, |bits, (position, _)| bits | 1 << position),
             result_on_chip: result != self.op.result || own.result_on_chip,
-            reads_to_end: result != self.op.result || own.reads_to_end,
+            operands_to_end: if result != self.op.result || own.reads_to_end(0) {
+                u64::MAX
+            } else {
+                0
+            },
             is_begun: own.is_begun || !self.given.is_empty(),
             ..own
         }

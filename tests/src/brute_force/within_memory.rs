@@ -251,11 +251,15 @@ impl Memory<'_, '_> {
                 })
             });
             let mut blocks = blocks.to_vec();
-            let is_read = |block: &Block| {
-                op.operands.iter().zip(&layout.needs).any(|(operand, need)| {
-                    block.value == operand.value.index()
-                        && self.states[block.value][block.state] == *need
-                })
+            let is_operand = |block: &Block, place: usize| {
+                block.value == op.operands[place].value.index()
+                    && self.states[block.value][block.state] == layout.needs[place]
+            };
+            let places = 0..op.operands.len().min(layout.needs.len());
+            let is_read = |block: &Block| places.clone().any(|place| is_operand(block, place));
+            let is_read_to_end = |block: &Block| {
+                let mut to_end = places.clone().filter(|&place| op.kernel.reads_to_end(place));
+                to_end.any(|place| is_operand(block, place))
             };
             blocks.iter_mut().filter(|block| is_read(block)).for_each(|it| it.is_unread = false);
             let value = op.result.index();
@@ -269,7 +273,7 @@ impl Memory<'_, '_> {
             self.make(layout.seconds, (next + 1, &blocks), made, |_| false, all);
             if can_stay {
                 let on_chip = Block { form: Form::OnChip, is_to_move: false, ..made };
-                read_for(&mut blocks, value, is_read, op.kernel.reads_to_end);
+                read_for(&mut blocks, value, is_read, is_read_to_end);
                 self.make(layout.seconds, (next + 1, &blocks), on_chip, |_| false, all);
             }
         }
@@ -322,13 +326,12 @@ fn read_for(
     blocks: &mut [Block],
     on_chip: usize,
     is_read: impl Fn(&Block) -> bool,
-    reads_to_end: bool,
+    is_read_to_end: impl Fn(&Block) -> bool,
 ) {
     let inner = blocks.iter().filter(|block| is_read(block) && block.form == Form::OnChip);
     let inner = inner.fold(0, |bits, block| bits | bit(block.value));
     for block in blocks {
-        let is_operand = reads_to_end && is_read(block);
-        if block.form == Form::Memory && (is_operand || block.read_for & inner != 0) {
+        if block.form == Form::Memory && (is_read_to_end(block) || block.read_for & inner != 0) {
             block.read_for |= bit(on_chip);
         }
     }

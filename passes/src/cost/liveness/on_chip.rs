@@ -4,21 +4,24 @@
 //! statements to the next, and writes the last. So what a product, norm or lookup reads is read
 //! until the step that writes what follows from it: `x` of `gelu(x *D v)` is live beside the result
 //! of `gelu`. What is read element by element alone is not: XLA and Inductor write the result of
-//! such a kernel in the place of an operand. Of attention, whose kernels going back compute the
-//! scores again, each kernel counts alone.
+//! such a kernel in the place of an operand, unless that is smaller, such as a bias. Of attention,
+//! whose kernels going back compute the scores again, each kernel counts alone.
 //!
 //! Alternatives: to read every operand of a kernel from its first step to its last counts operands
 //! of a residual sum beside each other, and logits beside their gradients.
 
 use shardwise_ir::dataflow::Dataflow;
-use shardwise_ir::plan::{Plan, StepKind};
+use shardwise_ir::plan::{Plan, Step, StepKind};
+use shardwise_ir::program::KernelPart;
 
 /// What is on the chip in a plan.
 pub(super) struct OnChip {
     /// For each step, whether its result is.
     has_result: Vec<bool>,
-    /// The last step for which it reads.
-    reads_until: Vec<usize>,
+    /// For each step, the one that writes what follows from its result on the chip.
+    ends: Vec<usize>,
+    /// The place of each step in a kernel.
+    kernels: Vec<KernelPart>,
 }
 
 impl OnChip {
@@ -34,20 +37,17 @@ impl OnChip {
         };
         let steps = 0..plan.steps.len();
         let has_result: Vec<bool> = steps.clone().map(stays).collect();
-        let reads_to_end = |step: usize| match plan.steps[step].kind {
-            StepKind::Local(op) => plan.program.ops[op].kernel.reads_to_end,
-            StepKind::Collective(..) => false,
-        };
-        // The step that writes what follows from each.
         let mut ends: Vec<usize> = steps.clone().collect();
         for step in steps.clone().rev().filter(|&step| has_result[step]) {
             let readers = dataflow.readers(step).map(|(reader, _)| reader);
             let own = readers.filter(|&reader| goes_back[reader] == goes_back[step]);
             ends[step] = own.map(|reader| ends[reader]).fold(step, usize::max);
         }
-        let reads_until =
-            steps.map(|step| if reads_to_end(step) { ends[step] } else { step }).collect();
-        Self { has_result, reads_until }
+        let kernel = |step: &Step| match step.kind {
+            StepKind::Local(op) => plan.program.ops[op].kernel,
+            StepKind::Collective(..) => KernelPart::default(),
+        };
+        Self { has_result, ends, kernels: plan.steps.iter().map(kernel).collect() }
     }
 
     /// Whether a step leaves its result there.
@@ -55,8 +55,8 @@ impl OnChip {
         self.has_result[step]
     }
 
-    /// The last step for which a step reads its operands.
-    pub(super) fn reads_until(&self, step: usize) -> usize {
-        self.reads_until[step]
+    /// The last step for which a step reads an operand.
+    pub(super) fn reads_until(&self, step: usize, operand: usize) -> usize {
+        if self.kernels[step].reads_to_end(operand) { self.ends[step] } else { step }
     }
 }

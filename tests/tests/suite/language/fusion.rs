@@ -47,6 +47,29 @@ fn operands_of_products_are_in_memory_beside_what_their_kernel_writes() {
     assert!(near(bytes(alone), 1.0), "{}", bytes(alone));
 }
 
+/// A result does not take the place of smaller arrays: a norm's mean is beside it, however the
+/// statements are written.
+#[test]
+fn smaller_operands_are_in_memory_beside_what_their_kernel_writes() {
+    let source = |result: &str| {
+        format!(
+            "hardware tpu-v5e\nmesh X=2\ndim B=4, D=1048576\ninput i[B_X, D], a[D]\n{result}\n\
+             output v[B_X, D]\n"
+        )
+    };
+    let bytes = |rows: f64| rows * 1_048_576.0 * 2.0;
+    let peak = |result: &str| peak_bytes(&source(result), Fusion::default());
+    for product in ["v = i * a", "v = i * rsqrt(a)"] {
+        assert!((peak(product) - bytes(5.0)).abs() < 1.0, "{product}: {}", peak(product));
+    }
+    for norm in ["v = rmsnorm_B(i)", "v = layernorm_B(i)", "v = softmax_B(i)"] {
+        let planned = fused(&source(norm), Fusion::default());
+        let again = fused(&planned.to_string(), Fusion::default());
+        let [first, second] = [planned, again].map(|of| of.report.memory.peak_bytes);
+        assert!((first - second).abs() < 1.0, "{norm}: {first}, as a plan {second}");
+    }
+}
+
 #[test]
 fn attention_has_its_operands_in_memory_until_it_has_written_its_result() {
     let source = "hardware h100\nmesh X=1\ndim B=8, T=2048, S=T, N=32, H=128\n\
