@@ -40,7 +40,7 @@ Examples:
 
 Exit status:
   0  success
-  1  a program is wrong, or a plan breaks a limit
+  1  a program is wrong, a lint finds something, or a plan breaks a limit
   2  the command is used wrongly, or a file cannot be read or written";
 
 /// Plan the communication of sharded models: read a model with the shardings of its values, and

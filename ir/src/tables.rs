@@ -8,6 +8,7 @@
 pub mod blocks;
 pub mod filled;
 pub mod hardware;
+mod kernel;
 mod measured_presets;
 pub mod optimizer;
 pub mod plan;

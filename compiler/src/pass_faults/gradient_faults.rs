@@ -165,8 +165,10 @@ fn name_taken(program: &Program, of: ValueId, by: ValueId) -> Diag {
     let message = format!("the gradient of `{}` is called `{}`, which is taken", of.name, by.name);
     let diag = Diag::error(codes::NAME_TAKEN, message, by.span, "has this name")
         .and(start(program).0, "gradients asked for here");
-    diag.help(format!(
-        "give it another name, or begin with it: `backward from {} given {}`",
-        of.name, by.name
-    ))
+    let or_begin = if of.repeat.is_none() {
+        format!(", or begin with it: `backward from {} given {}`", of.name, by.name)
+    } else {
+        String::new()
+    };
+    diag.help(format!("give it another name{or_begin}"))
 }

@@ -117,10 +117,14 @@ impl Resolver<'_> {
         let name = dtype.name();
         let message = format!("`{}` has no units that multiply {name}", chip.name);
         let span = written.first().map_or(Span::default(), |(_, span)| *span);
-        let diag = Diag::error(codes::BAD_SETTING, message, span, "the chip");
+        let is_written = written
+            .first()
+            .is_some_and(|(of, _)| of.name.as_ref().is_some_and(|name| name.node == chip.name));
+        let label = if is_written { "the chip" } else { "the options name another chip" };
+        let diag = Diag::error(codes::BAD_SETTING, message, span, label);
         self.error(diag.help(format!(
-            "leave `products={name}` out; a chip of a hardware file has them if it gives their \
-                peak, as in `{name} = 1000`"
+            "leave `products={name}` or `--products {name}` out; a chip of a hardware file has \
+                them if it gives their peak in FLOP/s, as in `{name} = 1e15`"
         )));
     }
 

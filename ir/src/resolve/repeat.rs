@@ -338,6 +338,7 @@ impl Resolver<'_> {
             return;
         }
         let Some(enters) = self.value(name) else { return };
+        self.note_yielded(enters);
         let ExprKind::Tensor { name: given, layout } = &definition.value.node else {
             let diag = Diag::error(
                 codes::CARRY,

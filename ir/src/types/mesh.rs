@@ -119,6 +119,12 @@ impl Axis {
         }
     }
 
+    /// The kind as its author calls it, where it is of that kind.
+    pub fn kind_name(&self) -> &'static str {
+        let written = self.written_kind.filter(|name| name.kind() == self.kind());
+        written.map_or_else(|| self.kind().name(), KindName::name)
+    }
+
     /// Whether something that runs along it runs over links of `kind`.
     pub fn runs_over(&self, kind: AxisKind) -> bool {
         self.physical.iter().any(|p| p.size > 1 && p.kind == kind)

@@ -7,7 +7,7 @@
 use shardwise_ir::ids::{AxisId, OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::print;
-use shardwise_ir::program::{OpKind, Program};
+use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, DimPin, Pin};
 
 use crate::display::{and_list, units};
@@ -123,7 +123,13 @@ fn finding(context: &LintContext<'_>, repeated: &Repeated) -> Finding {
     let saving =
         context.saving(|program| open.iter().for_each(|&value| leave_open(program, value)));
     finding
-        .help(help(context, &open, saving.filter(|saving| saving.seconds > LEAST), &axes))
+        .help(match saving.filter(|saving| saving.seconds > LEAST) {
+            _ if is_pinned(&program.ops[*op]) => in_brackets(program, *op, &axes),
+            Some(saving) => placed(context, &open, &saving),
+            None => {
+                format!("shard one of its dimensions over {axes}, where its operands are declared")
+            }
+        })
         .costs(*wasted_s, 0.0)
 }
 
@@ -139,10 +145,25 @@ fn leave_open(program: &mut Program, value: ValueId) {
     }
 }
 
-fn help(context: &LintContext<'_>, open: &[ValueId], saving: Option<Saving>, axes: &str) -> String {
-    let Some(saving) = saving else {
-        return format!("shard one of its dimensions over {axes}, where its operands are declared");
-    };
+/// Whether brackets on the left side say the sharding of the result.
+fn is_pinned(op: &Op) -> bool {
+    op.result_pin.as_ref().is_some_and(|pin| pin.exact().is_some())
+}
+
+fn in_brackets(program: &Program, op: OpId, axes: &str) -> String {
+    let result = &program.values[program.ops[op].result];
+    let open: Vec<String> =
+        result.dims.iter().map(|&dim| format!("{}_?", program.dims[dim].name)).collect();
+    format!(
+        "its brackets ask every device for the same: shard a dimension there over {axes}, or leave \
+        them open, `{}[{}]`",
+        result.name,
+        open.join(", ")
+    )
+}
+
+/// What is cheaper with other declarations of these values.
+fn placed(context: &LintContext<'_>, open: &[ValueId], saving: &Saving) -> String {
     let placed = open.iter().filter_map(|&value| {
         let sharding = saving.after.plan.program.values[value]
             .declared_sharding

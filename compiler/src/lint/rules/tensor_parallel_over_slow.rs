@@ -74,7 +74,7 @@ fn finding(context: &LintContext<'_>, axis: AxisId) -> Option<Finding> {
         "`{}` is sharded over `{}`, so that activations cross {} links: {}{}",
         context.name(param),
         slow.name,
-        slow.kind().name(),
+        slow.kind_name(),
         units::seconds(seconds),
         between_nodes(context, slow, &crossing)
     );

@@ -57,7 +57,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         let time = units::seconds(cost.total_s());
         let message = format!(
             "`{name}` crosses {} links of `{}` in every step: {time}",
-            axis.kind().name(),
+            axis.kind_name(),
             axis.name
         );
         let (kind, bytes) = (with_article(kind.name()), units::bytes(cost.total_bytes()));

@@ -113,9 +113,11 @@ impl Search<'_, '_> {
                     self.space.candidates
                 ),
                 if self.request.free {
-                    "write sizes that are multiples of the numbers of devices, or use others"
+                    "write sizes that are multiples of the numbers of devices and of microbatches, \
+                        or ask for others"
                 } else {
-                    "change what is pinned there, or release everything with --free"
+                    "change what is pinned there, release everything with --free, or ask for other \
+                        --microbatches or --chips"
                 },
             ),
             (None, None) => Refused::Options("there is nothing to plan".to_owned()),
