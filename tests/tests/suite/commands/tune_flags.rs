@@ -151,24 +151,17 @@ fn what_is_computed_again_is_what_a_checkpoint_says() {
 /// Adam's states over the copies of whole parameters: ZeRO-1.
 #[test]
 fn states_that_are_split_over_copies_have_a_flag_or_a_remark() {
-    let request = Request { microbatches: vec![1], ..Request::of_chips(4) };
-    let flags = |source: &str| {
-        let mut tuned = tuned(source, &request, &Options::default());
-        let places = 0..tuned.strategies.len();
-        let of_place = |place: usize| {
-            tuned.strategies.swap(0, place);
-            ["maxtext", "torchtitan"].map(|name| written(&tuned, name).expect("flags"))
-        };
-        places.map(of_place).collect::<Vec<_>>()
-    };
-    let splits = |[maxtext, titan]: &[String; 2]| {
-        let is_split = maxtext.contains("shard_optimizer_over_data=true\n");
-        let lacks = titan.contains("# not expressed: optimizer states split over");
-        assert_eq!(is_split, lacks, "{maxtext}{titan}");
-        is_split
-    };
-    let split = flags(&HYBRID.replace("optimizer adam", "optimizer adam over _?"));
-    assert!(split.iter().any(splits), "{split:?}");
-    let whole = flags(HYBRID);
-    assert!(!whole.iter().any(splits), "{whole:?}");
+    let request = Request { stages: vec![1], microbatches: vec![4], ..small(8) };
+    let trained =
+        format!("{}optimizer adam over _?, master=f32\n", LAYERS.replace("B=512", "B=262144"));
+    let tuned = tuned(&trained, &request, &Options::default());
+    let maxtext = written(&tuned, "maxtext").expect("flags");
+    let titan = written(&tuned, "torchtitan").expect("flags");
+    assert_eq!(flag(&maxtext, "ici_data_parallelism"), 8, "{maxtext}");
+    assert!(maxtext.contains("shard_optimizer_over_data=true\n"), "{maxtext}");
+    assert!(titan.contains("# not expressed: optimizer states split over 8 copies"), "{titan}");
+    let hybrid = self::tuned(HYBRID, &request, &Options::default());
+    let maxtext = written(&hybrid, "maxtext").expect("flags");
+    assert_eq!(flag(&maxtext, "ici_data_parallelism"), 1, "{maxtext}");
+    assert!(!maxtext.contains("shard_optimizer_over_data"), "{maxtext}");
 }
