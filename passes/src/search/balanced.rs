@@ -266,11 +266,11 @@ struct Root<'t> {
 impl<'t> Root<'t> {
     /// Adds plans that attain no bound.
     fn add_plans(&mut self, known: &mut Known<'t>) -> Result<(), Infeasible> {
-        let plans = match known.request.objective {
-            Objective::Scheduled => known.discounted()?,
-            _ => self.tie_break(known)?.into_iter().collect(),
+        let ties = match known.request.objective {
+            Objective::Scheduled => None,
+            _ => self.tie_break(known)?,
         };
-        for plan in plans {
+        for plan in known.discounted()?.into_iter().chain(ties) {
             known.add(plan.clone());
             self.plans.push(plan);
         }
