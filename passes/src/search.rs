@@ -105,12 +105,17 @@ fn within_tables(
     let found = balanced::search(tables, textbook, request, |least_s| {
         starts::plans(tables, textbook, request, least_s)
     })?;
-    Ok(of_equal_ones(tables, textbook, found, request))
+    Ok(shortest_of_equally_busy(tables, textbook, found, request))
 }
 
 /// The plan with the shortest schedule that is met of those that keep the busiest resource busy for
 /// no longer, where that is what is minimised.
-fn of_equal_ones(tables: &Tables<'_>, textbook: &Plan, found: Found, request: &Request) -> Found {
+fn shortest_of_equally_busy(
+    tables: &Tables<'_>,
+    textbook: &Plan,
+    found: Found,
+    request: &Request,
+) -> Found {
     let is_over = request.interrupt.is_due() || request.effort == Effort::Quick;
     if request.objective != Objective::Overlap || is_over {
         return found;
@@ -118,6 +123,7 @@ fn of_equal_ones(tables: &Tables<'_>, textbook: &Plan, found: Found, request: &R
     let busy_s = objective_s(tables, &found.plan, request.objective);
     let scheduled = Request {
         objective: Objective::Scheduled,
+        interrupt: request.interrupt.unheard(),
         goal: None,
         most_busy_s: Some(busy_s * (1.0 + ROUNDING)),
         ..request.clone()

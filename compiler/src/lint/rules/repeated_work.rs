@@ -122,15 +122,13 @@ fn finding(context: &LintContext<'_>, repeated: &Repeated) -> Finding {
     let open: Vec<ValueId> = declared(program, *op);
     let saving =
         context.saving(|program| open.iter().for_each(|&value| leave_open(program, value)));
-    finding
-        .help(match saving.filter(|saving| saving.seconds > LEAST) {
-            _ if is_pinned(&program.ops[*op]) => in_brackets(program, *op, &axes),
-            Some(saving) => placed(context, &open, &saving),
-            None => {
-                format!("shard one of its dimensions over {axes}, where its operands are declared")
-            }
-        })
-        .costs(*wasted_s, 0.0)
+    let in_brackets = is_pinned(&program.ops[*op]).then(|| in_brackets(program, *op, &axes));
+    let saving = saving.filter(|saving| saving.seconds > LEAST);
+    let placed = saving.map(|saving| placed(context, &open, &saving));
+    let help = [in_brackets, placed].into_iter().flatten().collect::<Vec<_>>().join("; or ");
+    let where_declared =
+        || format!("shard one of its dimensions over {axes}, where its operands are declared");
+    finding.help(if help.is_empty() { where_declared() } else { help }).costs(*wasted_s, 0.0)
 }
 
 /// The operands with declared shardings.
@@ -155,7 +153,7 @@ fn in_brackets(program: &Program, op: OpId, axes: &str) -> String {
     let open: Vec<String> =
         result.dims.iter().map(|&dim| format!("{}_?", program.dims[dim].name)).collect();
     format!(
-        "its brackets ask every device for the same: shard a dimension there over {axes}, or leave \
+        "its brackets ask every device for all of it: shard a dimension there over {axes}, or leave \
         them open, `{}[{}]`",
         result.name,
         open.join(", ")
