@@ -153,8 +153,8 @@ fn in_brackets(program: &Program, op: OpId, axes: &str) -> String {
     let open: Vec<String> =
         result.dims.iter().map(|&dim| format!("{}_?", program.dims[dim].name)).collect();
     format!(
-        "its brackets ask every device for all of it: shard a dimension there over {axes}, or leave \
-        them open, `{}[{}]`",
+        "its brackets ask every device for all of it: shard a dimension there over {axes}, or \
+        leave them open, `{}[{}]`",
         result.name,
         open.join(", ")
     )
