@@ -103,8 +103,8 @@ pub(super) fn assignment(text: &str) -> Option<Habit> {
         }
     }
     for (sign, operator) in [("+=", '+'), ("-=", '-'), ("*=", '*'), ("/=", '/')] {
-        if let Some((target, value)) = text.split_once(sign) {
-            let target = target.trim();
+        if let Some((before, value)) = text.split_once(sign) {
+            let target = last_word(before);
             let message = format!("`{sign}` would define `{target}` again: values do not change");
             let help = format!(
                 "give the result a name: `{target}2 = {target} {operator} {}`",
@@ -138,11 +138,18 @@ pub(super) fn option(text: &str, shapes: &Shapes) -> Option<Habit> {
     let number = text[at + option.len()..].trim_start_matches(['=', ' ']);
     let dim = shapes.get(argument).and_then(|dims| place(number, dims));
     let message = format!("`{option}` is no option: dimensions are named, after a `_`");
-    let dim = dim.map_or("D", String::as_str);
+    let named = Some(first_word(number)).filter(|name| shapes.is_dim(name));
+    let dim = named.or(dim.map(String::as_str));
+    let (dim, is_known) = (dim.unwrap_or("D"), dim.is_some());
     let help = match option {
         _ if JOINS.contains(&function) => {
             "write `concat_{P,Q->S}(a, b)`: the dimension of each part, and that of the whole"
                 .to_owned()
+        }
+        "axis" | "dim" if !is_known => {
+            format!(
+                "write `{function}_{dim}({argument})`, with the name of the dimension for `{dim}`"
+            )
         }
         "axis" | "dim" => format!("write `{function}_{dim}({argument})`"),
         _ => format!("write `{function}_{dim}({argument})`: names align, and nothing is kept"),
@@ -168,6 +175,49 @@ pub(super) fn truth(text: &str) -> Option<Habit> {
     };
     let message = format!("`{option}` has no value: it is written, or not");
     Some(Habit::new(text, &text[at - option.len()..=at + value.len()], message, "an option", help))
+}
+
+/// `attention(q, k, v, scale=1/128)`, `attention(q, k, v, mask=causal)`.
+pub(super) fn number(text: &str) -> Option<Habit> {
+    let (at, option) = ["scale=", "softcap=", "window=", "mask="]
+        .into_iter()
+        .find_map(|option| Some((text.find(option)?, option.trim_end_matches('='))))?;
+    let rest = &text[at + option.len() + 1..];
+    let end = end_of_argument(rest);
+    let (given, found) = (rest[..end].trim(), &text[at..at + option.len() + 1 + end]);
+    if option == "mask" {
+        let help = format!("write `{given}` alone");
+        return Some(Habit::new(text, found, "`mask` is no option", "an option", help));
+    }
+    if given.is_empty() || given.parse::<f64>().is_ok() {
+        return None;
+    }
+    let value = quotient(given).map_or("0.088".to_owned(), |value| format!("{value:.6}"));
+    let message = format!("`{option}` is a number, and not an expression");
+    let help = format!("write its value: `{option}={}`", value.trim_end_matches('0'));
+    Some(Habit::new(text, found, message, "an expression", help))
+}
+
+/// Where an argument ends: before a comma or a parenthesis that it does not open.
+fn end_of_argument(text: &str) -> usize {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ',' | ')' if depth == 0 => return at,
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// `1/128`, `0.5*2`: the value of two numbers.
+fn quotient(text: &str) -> Option<f64> {
+    let (sign, at) = ['/', '*'].into_iter().find_map(|sign| Some((sign, text.find(sign)?)))?;
+    let (left, right) = (text[..at].trim(), text[at + 1..].trim());
+    let (left, right): (f64, f64) = (left.parse().ok()?, right.parse().ok()?);
+    Some(if sign == '/' { left / right } else { left * right }).filter(|value| value.is_finite())
 }
 
 /// `x > 0 and x < 1`, `(a > b) | (c > d)`.
@@ -253,6 +303,15 @@ pub(super) fn block(text: &str, shapes: &Shapes) -> Option<Habit> {
     }
 }
 
+/// The dtype in `.to(torch.bfloat16)`, as its author writes it.
+fn dtype_meant(call: &str) -> &str {
+    let argument = call.split(['(', ')']).nth(1).unwrap_or_default();
+    match last_word(argument) {
+        "" => "bf16",
+        dtype => dtype,
+    }
+}
+
 /// `(x).astype(f32)`, `Loss.backward()`.
 pub(super) fn method(text: &str) -> Option<Habit> {
     if let Some(loss) = text.strip_suffix(".backward()") {
@@ -270,12 +329,14 @@ pub(super) fn method(text: &str) -> Option<Habit> {
     let method = first_word(&text[at + 1..]);
     let message = format!("`.{method}` is no part of a value: there are no methods");
     let help = match method {
-        "astype" | "to" => "write `cast<f32>(x)`",
+        "astype" | "to" => format!("write `cast<{}>(x)`", dtype_meant(&text[at..])),
         "view" | "reshape" | "flatten" => {
-            "write `Out[B, N, H] = reshape(x)`: the left side names the dimensions"
+            "write `Out[B, N, H] = reshape(x)`: the left side names the dimensions".to_owned()
         }
-        "T" | "transpose" | "permute" => "leave it out: dimensions go by name, not by place",
-        _ => "write it as a function of the value: `sum_D(x)`",
+        "T" | "transpose" | "permute" => {
+            "leave it out: dimensions go by name, not by place".to_owned()
+        }
+        _ => "write it as a function of the value: `sum_D(x)`".to_owned(),
     };
     Some(Habit {
         at: (at, at + 1 + method.len()),

@@ -14,9 +14,36 @@ fn after<'t>(text: &'t str, keyword: &str) -> Option<&'t str> {
     (!is_name).then_some(rest)
 }
 
-/// The axes of a mesh: `mesh X: 4`, `mesh (4, 2)`, `mesh {X=4, Y=2}`, `mesh (4, 2), (X, Y)`.
+/// `hardware = h100`, `mesh: X=4`, `output: y[B]`: a sign after a keyword.
+pub(super) fn sign(text: &str) -> Option<Habit> {
+    let keyword = first_word(text);
+    let is_keyword = matches!(
+        keyword,
+        "hardware" | "mesh" | "dim" | "input" | "param" | "state" | "output" | "optimizer"
+    );
+    let rest = text[keyword.len()..].trim_start();
+    let sign = rest.get(..1).filter(|sign| is_keyword && matches!(*sign, "=" | ":"))?;
+    let after = rest[1..].trim();
+    // What is computed needs a name, and no other place.
+    let is_computed = sign == "=" && after.contains(['*', '(', '+']);
+    let help = format!("write `{keyword} {after}`");
+    let message = format!("no `{sign}` follows `{keyword}`");
+    let label = "leave it out";
+    let at = text.len() - rest.len();
+    let habit = Habit { at: (at, at + 1), ..Habit::new(text, "", message, label, help) };
+    (!is_computed && !after.is_empty()).then_some(habit)
+}
+
+/// The axes of a mesh: `mesh X: 4`, `mesh (4, 2)`, `mesh {X=4, Y=2}`, `mesh (4, 2), (X, Y)`,
+/// `mesh 4x2`.
 pub(super) fn mesh(text: &str) -> Option<Habit> {
     let rest = after(text, "mesh")?;
+    if rest.starts_with(|c: char| c.is_ascii_digit()) {
+        let sizes = rest.split(|c: char| !c.is_ascii_digit()).filter(|size| !size.is_empty());
+        let axes = in_brackets(&sizes.collect::<Vec<_>>().join(","));
+        let help = format!("write `mesh {axes}`");
+        return Some(Habit::new(text, rest, "the axes of a mesh have names", "sizes alone", help));
+    }
     let inside = rest.strip_prefix(['(', '[', '{']);
     let axes = match inside {
         Some(inside) => in_brackets(inside),
@@ -118,18 +145,25 @@ pub(super) fn backward(text: &str) -> Option<Habit> {
     Some(Habit::new(text, word, message, "unknown", help))
 }
 
-/// `optimizer adam over X, Y`, `optimizer adam(lr=1e-3)`.
+/// `optimizer adam over X, Y`, `optimizer adam(lr=1e-3)`, `optimizer adam lr=1e-3`.
 pub(super) fn optimizer(text: &str, shapes: &Shapes) -> Option<Habit> {
     let rest = after(text, "optimizer")?;
     if let Some((name, over)) = rest.split_once(" over ") {
         return axes_of_state(text, name, over.trim(), shapes);
     }
-    let (name, settings) = rest.split_once('(')?;
-    let settings = settings.replace(')', "").replace("learning_rate=", "rate=");
-    let settings = settings.replace("lr=", "rate=");
-    let help = format!("write `optimizer {}, {}`", name.trim().to_lowercase(), settings.trim());
+    let (name, settings) = rest.split_once(['(', ' ']).filter(|(name, _)| !name.contains(','))?;
+    if !settings.contains(['=', ')']) {
+        return None;
+    }
+    let listed: Vec<String> = settings
+        .split(|c: char| c == ',' || c == ')' || c.is_whitespace())
+        .filter(|setting| !setting.is_empty())
+        .map(|setting| setting.replace("learning_rate=", "rate=").replace("lr=", "rate="))
+        .collect();
+    let words = std::iter::once(name.to_lowercase()).chain(listed).collect::<Vec<_>>();
+    let help = format!("write `optimizer {}`", words.join(", "));
     let message = "settings follow the optimizer after commas";
-    Some(Habit::new(text, rest, message, "settings", help))
+    Some(Habit::new(text, settings, message, "settings", help))
 }
 
 /// Axes as a list, `X, Y`, `(X, Y)`, `X and Y`, `X Y`: as in brackets they are one subscript.

@@ -122,7 +122,7 @@ fn subscript_sign(text: &str) -> Option<Habit> {
     Some(Habit::new(text, list, message, "a sharding", help))
 }
 
-/// `input In(B_X, D)`.
+/// `input In(B_X, D)`, `input In[B_(X,Y), D]`.
 fn parentheses(text: &str) -> Option<Habit> {
     let (before, after) = text.split_once('(')?;
     if before.contains('=') {
@@ -130,6 +130,10 @@ fn parentheses(text: &str) -> Option<Habit> {
     }
     let list = after.split_once(')')?.0;
     let written = format!("({list})");
+    if before.ends_with('_') {
+        let help = format!("write `{}`", text.replace(&written, &format!("{{{list}}}")));
+        return Some(Habit::new(text, &written, "several axes stand in braces", "axes", help));
+    }
     let help = format!("write `{}`", text.replace(&written, &format!("[{list}]")));
     let message = "dimensions stand in brackets, not in parentheses";
     Some(Habit::new(text, &written, message, "dimensions", help))

@@ -65,7 +65,7 @@ impl Unread {
         pairs: Pieces<'_>,
         marks: &[(Mark, Span)],
     ) {
-        if scan::is_opening(faulty.text) {
+        if scan::is_opening(faulty.text) || is_foreign_loop(faulty.text) {
             self.depth += 1;
         }
         for pair in pairs {
@@ -101,6 +101,12 @@ impl Unread {
         self.depth += usize::from(scan::is_opening(&meant) && meant.ends_with('{'));
         file.lost.names.extend(pieces(&meant).into_iter().flat_map(names));
     }
+}
+
+/// Whether a statement opens a block of another language: `for L=4 {`.
+fn is_foreign_loop(text: &str) -> bool {
+    let word = text.split(' ').next().unwrap_or(text);
+    matches!(word, "for" | "while" | "loop") && text.ends_with('{')
 }
 
 /// A list with mistakes: its complete items are kept, except the last if unexpected text follows.

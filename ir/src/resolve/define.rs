@@ -81,10 +81,15 @@ impl Resolver<'_> {
     /// `in k1`: the operations from `first` on are part of that kernel.
     pub(super) fn assign_kernel(&mut self, definition: &Definition, first: usize) {
         let Some(kernel) = &definition.kernel else { return };
-        if self.mode == Mode::Ordinary {
+        // A plan without its first line has many of them.
+        let is_reported = || self.diags.iter().any(|diag| diag.code == names::KERNEL);
+        if self.mode == Mode::Ordinary && !is_reported() {
             let message = "only a plan says which statements run as one kernel";
             let diag = Diag::error(names::KERNEL, message, kernel.span, "part of a kernel");
-            self.error(diag.help("leave this out; `--fusion none` prices every statement alone"));
+            self.error(diag.help(
+                "a plan begins with the line `plan`; in other programs leave this out: \
+                    `--fusion none` prices every statement alone",
+            ));
         }
         let is_collective = |op: &Op| matches!(op.kind, OpKind::Collective(_));
         if self.ops.iter().skip(first).any(is_collective) {

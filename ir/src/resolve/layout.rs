@@ -35,14 +35,51 @@ impl Resolver<'_> {
                 .then(|| self.dim_names.keys().map(String::as_str));
             let near = suggest::nearest(&name.node, searched.into_iter().flatten())
                 .map(|near| format!("did you mean `{near}`?"));
-            let declare = format!(
-                "declare it: `dim {}=4096` (or --dim {}=4096 for an expression)",
-                name.node, name.node
-            );
-            self.error(diag.help(near.unwrap_or(declare)));
+            let declare = || {
+                format!(
+                    "declare it: `dim {}=4096` (or --dim {}=4096 for an expression)",
+                    name.node, name.node
+                )
+            };
+            let help = self.dim_with_axes(&name.node).or_else(|| self.joined(&name.node));
+            let help = help.or_else(|| self.looked_up(&name.node)).or(near);
+            let help = help.unwrap_or_else(declare);
+            self.error(diag.help(help));
             self.bad_dims.insert(name.node.clone());
         }
         None
+    }
+
+    /// The help for `sum_B_X(x)`, where a subscript names the dimension with its axes.
+    fn dim_with_axes(&self, name: &str) -> Option<String> {
+        let (dim, axes) = name.split_once('_')?;
+        (self.dim_names.contains_key(dim) && self.are_axes(axes)).then(|| {
+            format!("write `_{dim}` alone: axes stand in the brackets of values, as in `[{name}]`")
+        })
+    }
+
+    /// The help for `In[BX, D]`, where a dimension and its axes have nothing between them.
+    fn joined(&self, name: &str) -> Option<String> {
+        let splits = name.char_indices().skip(1).map(|(at, _)| name.split_at(at));
+        let mut both =
+            splits.filter(|(dim, axes)| self.dim_names.contains_key(*dim) && self.are_axes(axes));
+        both.next().map(|(dim, axes)| format!("axes follow a `_`: write `{dim}_{axes}`"))
+    }
+
+    /// The help for `E[ids]`, where a value stands in brackets.
+    fn looked_up(&self, name: &str) -> Option<String> {
+        self.value_names.contains_key(name).then(|| {
+            format!(
+                "`{name}` is a value: the rows of a table that it names are `take_V(E, {name})`"
+            )
+        })
+    }
+
+    /// Whether a word is an axis, or several with names of a letter.
+    fn are_axes(&self, word: &str) -> bool {
+        let is_axis = |axis: &str| self.mesh.named(axis).is_some();
+        let mut letters = word.chars();
+        !word.is_empty() && (is_axis(word) || letters.all(|axis| is_axis(&axis.to_string())))
     }
 
     /// `In[B_X,Y, D]`: an axis between the commas of brackets.

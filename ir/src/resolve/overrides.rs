@@ -205,7 +205,7 @@ fn unknown(code: &'static str, name: &str, what: &str, plural: &str, known: &[St
     let near = suggest::nearest(name, known.iter().map(String::as_str));
     let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
     let list = if known.is_empty() {
-        format!("it has no {plural}")
+        format!("the program has no {plural}: declare `{name}` there first")
     } else {
         format!("its {plural} are {}", known.join(", "))
     };
