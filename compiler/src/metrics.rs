@@ -21,9 +21,10 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use shardwise_ir::ids::{OpId, ValueId};
+use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::plan::StepKind;
-use shardwise_ir::program::{Op, Operand, Phase, Program};
+use shardwise_ir::program::{Op, OpKind, Operand, Phase, Program};
+use shardwise_ir::rearrange::Route;
 use shardwise_ir::sharding::Sharding;
 use shardwise_ir::total;
 use shardwise_passes::limits::{BusyTimes, Limit};
@@ -215,7 +216,8 @@ struct Work {
     seconds: f64,
 }
 
-/// The products of the unsharded program, each once.
+/// The products of the unsharded program, each once, and on the slots of experts that tokens fill:
+/// the others are zeros, of which more would not be a better use of the chip.
 fn model_work(program: &Program) -> Work {
     let replicated = |value: ValueId| Sharding::replicated(program.values[value].dims.len());
     let others = [computed_again(program), of_optimizer(program)].concat();
@@ -225,10 +227,26 @@ fn model_work(program: &Program) -> Work {
             op.operands.iter().map(|operand| replicated(operand.value)).collect();
         let shardings: Vec<&Sharding> = operands.iter().collect();
         let work = local::work(program, op, &shardings, &replicated(op.result));
-        let times = program.trip_count_everywhere(op) as f64;
+        let times = program.trip_count_everywhere(op) as f64 * filled(program, op);
         let seconds = work.flops_s * work.flops / (work.flops + work.recomputed_flops).max(1.0);
         Work { flops: sum.flops + times * work.flops, seconds: sum.seconds + times * seconds }
     })
+}
+
+/// The share of the slots of experts that tokens can fill, for an operation on slots.
+fn filled(program: &Program, op: &Op) -> f64 {
+    let values = op.operands.iter().map(|operand| operand.value).chain([op.result]);
+    let dims: Vec<DimId> =
+        values.flat_map(|value| program.values[value].dims.iter().copied()).collect();
+    let routes = program.ops.iter().filter_map(|op| match op.kind {
+        OpKind::Route(route) => Some(route),
+        _ => None,
+    });
+    // What counts a share already has no empty slots: products with the mask itself.
+    let is_of = |of: &Route| dims.contains(&of.capacity) && dims.contains(&of.experts);
+    let mut of_slots = routes.filter(|of| op.share.of_all >= 1.0 && is_of(of));
+    let factor = of_slots.next().and_then(|of| of.capacity_factor(&program.dims));
+    factor.map_or(1.0, |factor| (1.0 / factor).min(1.0))
 }
 
 /// Operations of the backward part that depend on what it makes of a state for the next step.

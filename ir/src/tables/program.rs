@@ -221,6 +221,11 @@ impl Op {
         matches!(&self.kind, OpKind::Einsum { contracted } if !contracted.is_empty())
     }
 
+    /// Whether its result has the bytes of its operand, under other names or dimensions.
+    pub fn is_view(&self) -> bool {
+        matches!(self.kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)))
+    }
+
     /// Whether the elements of its operands matter, and not their dimensions alone.
     pub fn reads_elements(&self) -> bool {
         !self.is(&MapForm::call(Function::Ones))

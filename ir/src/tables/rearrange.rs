@@ -212,6 +212,15 @@ impl Route {
         (self.busiest != Self::EVEN).then(|| self.busiest as f64 / Self::EVEN as f64)
     }
 
+    /// How many times their share of tokens experts have slots for; none where each has one for
+    /// every token, so that none is dropped.
+    pub fn capacity_factor(self, dims: &IndexVec<DimId, Dim>) -> Option<f64> {
+        let size = |dim: DimId| dims[dim].size as f64;
+        let shares = self.choices as f64 * size(self.tokens);
+        let factor = size(self.experts) * size(self.capacity) / shares;
+        (size(self.capacity) < size(self.tokens)).then_some(factor)
+    }
+
     /// The same of so many devices, one of which has all tokens at most.
     pub fn imbalance(self, devices: u64) -> f64 {
         self.stated_imbalance().unwrap_or(1.0).min(devices as f64)

@@ -132,7 +132,7 @@ fn measured_parts(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s:
         measured.passes()
     };
     let (flops_s, hbm_s) = (flops_s / kernel.compute, hbm_s / kernel.memory);
-    let fixed_s = if op.kernel.is_begun || is_view(op) || is_implicit(op) {
+    let fixed_s = if op.kernel.is_begun || op.is_view() || is_implicit(op) {
         0.0
     } else {
         kernel.fixed_s.max(program.hardware.launch_s() - flops_s.hypot(hbm_s))
@@ -167,11 +167,6 @@ pub(crate) fn in_chunks_s(
     let hbm_s = bytes / program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
     let dtype = dtype(program, op);
     chunks * seconds(program, op, dtype, whole.flops_s / chunks, hbm_s / chunks)
-}
-
-/// Whether the result has the bytes of the operand, in another shape.
-fn is_view(op: &Op) -> bool {
-    matches!(op.kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)))
 }
 
 /// Whether it is done by a product: windows that are not written, or sums of those that it yields.

@@ -17,7 +17,6 @@ use shardwise_ir::program::{Blocks, Op, OpKind, Operand, Phase, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Sharding;
 
-use crate::cost::crossover;
 use crate::cost::local;
 use crate::layouts::local_shape;
 
@@ -97,7 +96,7 @@ impl Serving {
             return Err(NotServing::Trains);
         }
         let origins = origins(program);
-        let free = crossover::batch_like(program);
+        let free = free_dims(program);
         let rows = rows(program, &origins, &free);
         let caches = read_caches(program);
         let mut candidates =
@@ -135,7 +134,7 @@ impl Serving {
 
     /// The length dimensions of `cache`: those that are neither the batch's nor a parameter's.
     pub fn context(&self, program: &Program, cache: ValueId) -> Vec<DimId> {
-        let free = crossover::batch_like(program);
+        let free = free_dims(program);
         let dims = program.values[cache].dims.iter().copied();
         dims.filter(|dim| *dim != self.batch && free.contains(dim)).collect()
     }
@@ -230,6 +229,18 @@ fn scores(program: &Program, parts: &IndexVec<OpId, MultipliesWith>) -> IndexVec
         scores[op.result] = scores[op.result] || is_score;
     }
     scores
+}
+
+/// Dimensions that are in no parameter, themselves or as a factor; none without parameters.
+/// Products of such dimensions are among them, which have no size of their own to choose.
+fn free_dims(program: &Program) -> Vec<DimId> {
+    let params = program.values.iter().filter(|value| value.role == Some(Role::Param));
+    let fixed: Vec<DimId> =
+        params.flat_map(|value| &value.dims).flat_map(|&dim| atoms(program, dim)).collect();
+    let is_free = |&dim: &DimId| {
+        !fixed.is_empty() && atoms(program, dim).iter().all(|atom| !fixed.contains(atom))
+    };
+    (0..program.dims.len()).map(DimId::new).filter(is_free).collect()
 }
 
 /// Plain sizes: a product's factors.
@@ -364,13 +375,12 @@ fn multiplied_with_weights<'p>(
 
 /// The free dimensions of the widest operand that a weight is multiplied with, in its order.
 fn rows(program: &Program, origins: &IndexVec<ValueId, Origin>, free: &[DimId]) -> Vec<DimId> {
-    let is_free = |dim: DimId| atoms(program, dim).iter().all(|atom| free.contains(atom));
     let rows = multiplied_with_weights(program, origins).map(|(_, operand)| {
         program.values[operand.value]
             .dims
             .iter()
             .copied()
-            .filter(|&dim| is_free(dim))
+            .filter(|dim| free.contains(dim))
             .collect::<Vec<_>>()
     });
     let tokens = |dims: &[DimId]| {

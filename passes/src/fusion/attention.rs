@@ -197,12 +197,8 @@ impl Attention {
         };
         let readers = program.dataflow().uses_of(program.ops[seed].result);
         self.forward.extend(readers.map(|(reader, _)| reader).filter(sums));
-        let needed = self.between(program);
-        let is_simple = |&op: &OpId| {
-            matches!(program.ops[op].kind, OpKind::Reduce { .. })
-                || is_element_wise(program, &program.ops[op])
-        };
-        let all_simple = needed.iter().all(is_simple);
+        let needed = between(program, &self.forward);
+        let all_simple = needed.iter().all(|&op| is_simple(program, op));
         self.forward.extend(needed);
         all_simple.then_some(())
     }
@@ -230,30 +226,8 @@ impl Attention {
         }
     }
 
-    /// The operations that read what the forward kernel yields, and that it reads.
-    fn between(&self, program: &Analyzed) -> Vec<OpId> {
-        let ends = self.forward.iter().min().zip(self.forward.iter().max());
-        let Some((first, last)) = ends else { return Vec::new() };
-        let mut after: IndexSet<OpId, FxBuildHasher> = IndexSet::default();
-        for op in (first.index()..last.index()).map(OpId::new) {
-            let follows = |producer| self.forward.contains(&producer) || after.contains(&producer);
-            if !self.forward.contains(&op) && program.dataflow().producers(op).any(follows) {
-                after.insert(op);
-            }
-        }
-        let mut between: IndexSet<OpId, FxBuildHasher> = IndexSet::default();
-        for &op in after.iter().rev() {
-            let mut readers = program.dataflow().uses_of(program.ops[op].result);
-            if readers
-                .any(|(reader, _)| self.forward.contains(&reader) || between.contains(&reader))
-            {
-                between.insert(op);
-            }
-        }
-        between.into_iter().collect()
-    }
-
-    /// The other operations, as those going back: those of each block and phase together.
+    /// The other operations, as those going back: those of each block and phase together, with what
+    /// is computed between them for each row, as the gradient of a maximum is.
     fn backward(&self, kernels: &Kernels<'_>) -> Vec<Vec<OpId>> {
         let mut blocks: Vec<Vec<OpId>> = Vec::new();
         let mut others: Vec<OpId> =
@@ -268,8 +242,39 @@ impl Attention {
                 None => blocks.push(vec![op]),
             }
         }
+        for block in &mut blocks {
+            let needed = between(kernels.program, block);
+            block.extend(needed.into_iter().filter(|&op| is_simple(kernels.program, op)));
+        }
         blocks
     }
+}
+
+/// The operations that read what those of a kernel yield, and that one of these reads.
+fn between(program: &Analyzed, kernel: &[OpId]) -> Vec<OpId> {
+    let ends = kernel.iter().min().zip(kernel.iter().max());
+    let Some((first, last)) = ends else { return Vec::new() };
+    let mut after: IndexSet<OpId, FxBuildHasher> = IndexSet::default();
+    for op in (first.index()..last.index()).map(OpId::new) {
+        let follows = |producer| kernel.contains(&producer) || after.contains(&producer);
+        if !kernel.contains(&op) && program.dataflow().producers(op).any(follows) {
+            after.insert(op);
+        }
+    }
+    let mut between: IndexSet<OpId, FxBuildHasher> = IndexSet::default();
+    for &op in after.iter().rev() {
+        let mut readers = program.dataflow().uses_of(program.ops[op].result);
+        if readers.any(|(reader, _)| kernel.contains(&reader) || between.contains(&reader)) {
+            between.insert(op);
+        }
+    }
+    between.into_iter().collect()
+}
+
+/// Whether a kernel of attention can compute an operation between those on scores.
+fn is_simple(program: &Analyzed, op: OpId) -> bool {
+    let op = &program.ops[op];
+    matches!(op.kind, OpKind::Reduce { .. }) || is_element_wise(program, op)
 }
 
 /// The operations before a softmax that give its operand, down to products: one, or several that

@@ -89,7 +89,9 @@ impl<'p> Kernels<'p> {
         self.all[into].runs_at = runs_at.copied().unwrap_or(self.all[into].runs_at);
     }
 
-    /// Lets an operation join the kernels of what it reads, where it may: the last one first.
+    /// Lets an operation join the kernels of what it reads, where it may: the last one first. Once
+    /// it is in one of them, that kernel may join others that the operation alone could not join,
+    /// since it waited for both.
     pub(super) fn join_operands(&mut self, op: OpId, may_join: impl Fn(OpId, OpId) -> bool) {
         let mut producers: Vec<(OpId, ValueId)> = self.program.ops[op]
             .operands
@@ -100,15 +102,16 @@ impl<'p> Kernels<'p> {
             .collect();
         producers.sort_by_key(|&(producer, _)| Reverse(producer));
         producers.dedup();
-        for (producer, value) in producers {
+        let mut join = |&(producer, value): &(OpId, ValueId)| {
             let (own, other) = (self.of[op], self.of[producer]);
-            if may_join(op, producer)
-                && self.can_join(op, producer, value)
-                && let Some(runs_at) = self.common_place(own, other)
-            {
+            let may_join = may_join(op, producer) && self.can_join(op, producer, value);
+            let place = may_join.then(|| self.common_place(own, other)).flatten();
+            if let Some(runs_at) = place {
                 self.merge(other, own, runs_at);
             }
-        }
+            place.is_some()
+        };
+        while producers.iter().any(&mut join) {}
     }
 
     /// Whether two operations are in one kernel.

@@ -167,11 +167,7 @@ impl Parts<'_> {
     fn part(&self, id: OpId) -> KernelPart {
         let op = &self.program.ops[id];
         let ops = self.numbers[id].map_or(&[][..], |number| &self.kernels[&number]);
-        let is_inside = |value: ValueId| {
-            let producer = self.program.dataflow().definition(value);
-            self.is_never_written(value)
-                || producer.is_some_and(|producer| self.share_a_kernel(producer, id))
-        };
+        let is_inside = |value: ValueId| self.is_made_beside(value, id);
         let operands = op.operands.iter().take(u64::BITS as usize).enumerate();
         let on_chip = operands
             .filter(|&(position, operand)| {
@@ -183,7 +179,8 @@ impl Parts<'_> {
             result_on_chip: self.stays_on_chip(id, op.result),
             operands_to_end: 0,
             number: self.numbers[id],
-            is_begun: ops.first().is_some_and(|&first| first < id),
+            // A view runs nothing, so that no kernel begins with it.
+            is_begun: ops.iter().any(|&other| other < id && !self.program.ops[other].is_view()),
             is_attention: self.is_attention(ops),
             is_of_experts: false,
             recomputes: match self.score_flops.get(&id) {
@@ -213,6 +210,18 @@ impl Parts<'_> {
         let is_alike = !is_product || self.is_attention(ops);
         let is_here = !is_product && operands[..position].iter().any(names);
         is_here || is_alike && ops.iter().any(|&op| beside(op))
+    }
+
+    /// Whether the kernel of an operation makes a value, and need not read it. A view of what is in
+    /// memory is read from there.
+    fn is_made_beside(&self, value: ValueId, id: OpId) -> bool {
+        let producer = self.program.dataflow().definition(value);
+        let is_made = |producer: OpId| {
+            let op = &self.program.ops[producer];
+            self.share_a_kernel(producer, id)
+                && (!op.is_view() || self.is_made_beside(op.operands[0].value, id))
+        };
+        self.is_never_written(value) || producer.is_some_and(is_made)
     }
 
     fn is_never_written(&self, value: ValueId) -> bool {

@@ -32,7 +32,6 @@ use shardwise_ir::hardware::Workload;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Op, OpKind, Phase, Program};
 use shardwise_ir::rates::Rates;
-use shardwise_ir::rearrange::Rearrange;
 
 use super::implicit::{Implicit, takes_windows};
 use super::kernels::is_element_wise;
@@ -77,12 +76,8 @@ fn is_multiplied_going_back(program: &Analyzed, value: ValueId) -> bool {
     program.dataflow().uses_of(value).any(|(reader, _)| {
         let op = &program.ops[reader];
         op.phase == Phase::Backward && program.is_matrix_product(op)
-            || is_renamed(op) && is_multiplied_going_back(program, op.result)
+            || op.is_view() && is_multiplied_going_back(program, op.result)
     })
-}
-
-fn is_renamed(op: &Op) -> bool {
-    matches!(op.kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)))
 }
 
 /// Whether an operation is computed again at no cost: element by element, or as a reduction or

@@ -8,6 +8,9 @@
 //!
 //! What searches side by side find is taken in their order, and each begins with what was known
 //! before both, so that the plan is the same on every machine.
+//!
+//! The tighter searches are short. Where the gap of a small program stays wide they are made once
+//! more, with the effort of the limit itself: more limits, closer to each other, find less.
 
 use std::rc::Rc;
 
@@ -33,6 +36,11 @@ const MOST_TIGHTENED: usize = 24;
 const FEW_RUNGS: usize = 3;
 const MUCH_TOO_WIDE: f64 = 1.05;
 
+/// The ratio to the bound above which tighter limits are searched in full, and the operations of
+/// programs in which they are.
+const FAR_TOO_WIDE: f64 = 1.25;
+const MOST_IN_FULL: usize = 80;
+
 /// Searches at once, in programs with so many ways to make a step between shardings at most: those
 /// of larger programs take a gigabyte each.
 const AT_ONCE: usize = 2;
@@ -43,8 +51,10 @@ const MOST_WAYS: usize = 1 << 20;
 enum Other {
     /// Within the same limit.
     LittleEffort,
-    /// Within so many bytes.
+    /// Within so many bytes, with a short search.
     Tighter(f64),
+    /// Within so many bytes, with as long a search as within the limit.
+    TighterInFull(f64),
 }
 
 impl Limit<'_, '_> {
@@ -57,23 +67,33 @@ impl Limit<'_, '_> {
         }
         let is_small = self.tables.program.ops.len() <= MOST_TIGHTENED;
         let (most, wide) = if is_small { (RUNGS, 1.0) } else { (FEW_RUNGS, MUCH_TOO_WIDE) };
-        let is_closed = |best: &FeasiblePlan| can_prune(best.lower_bound_s * wide, best.seconds());
         let rungs = std::iter::successors(Some(enough), |capacity| Some(capacity * RUNG));
-        let tighter = rungs.take(RUNGS).filter(|&capacity| capacity < self.capacity).take(most);
-        let others: Vec<Other> =
-            std::iter::once(Other::LittleEffort).chain(tighter.map(Other::Tighter)).collect();
-        let at_once = if self.tables.ways() <= MOST_WAYS { AT_ONCE } else { 1 };
-        for next in others.chunks(at_once) {
-            if is_closed(&best) || self.request.interrupt.is_due() {
-                break;
-            }
-            let mut found = self.side_by_side(next).into_iter();
-            if found.any(|(other, found)| is_closed(&best) || !add(&mut best, other, found)) {
-                break;
-            }
+        let tighter: Vec<f64> =
+            rungs.take(RUNGS).filter(|&capacity| capacity < self.capacity).take(most).collect();
+        let tighter = tighter.into_iter();
+        let short = std::iter::once(Other::LittleEffort).chain(tighter.clone().map(Other::Tighter));
+        self.add_others(&mut best, short, wide);
+        if self.tables.program.ops.len() <= MOST_IN_FULL {
+            self.add_others(&mut best, tighter.map(Other::TighterInFull), FAR_TOO_WIDE);
         }
         self.add_cheapest(&mut best);
         best
+    }
+
+    /// Adds what other searches find, until the plan takes less than `wide` times the bound.
+    fn add_others(&self, best: &mut FeasiblePlan, others: impl Iterator<Item = Other>, wide: f64) {
+        let is_closed = |best: &FeasiblePlan| can_prune(best.lower_bound_s * wide, best.seconds());
+        let others: Vec<Other> = others.collect();
+        let at_once = if self.tables.ways() <= MOST_WAYS { AT_ONCE } else { 1 };
+        for next in others.chunks(at_once) {
+            if is_closed(best) || self.request.interrupt.is_due() {
+                return;
+            }
+            let mut found = self.side_by_side(next).into_iter();
+            if found.any(|(other, found)| is_closed(best) || !add(best, other, found)) {
+                return;
+            }
+        }
     }
 
     /// What searches find at once.
@@ -83,7 +103,7 @@ impl Limit<'_, '_> {
         let found = others.par_iter().map(|&other| {
             let (request, within) = match other {
                 Other::LittleEffort => (&request.quick(), capacity),
-                Other::Tighter(within) => (request, within),
+                Other::Tighter(within) | Other::TighterInFull(within) => (request, within),
             };
             let limit = Limit::new(tables, textbook, request, (within, unlimited_s));
             let measures = Measures::new(tables, request.objective, capacity);
@@ -114,9 +134,9 @@ impl Limit<'_, '_> {
 fn add(best: &mut FeasiblePlan, other: Other, found: FeasiblePlan) -> bool {
     match other {
         Other::LittleEffort => best.add(found),
-        Other::Tighter(_) if found.lower_bound_s >= best.seconds() => return false,
-        Other::Tighter(_) if found.seconds() < best.seconds() => best.plan = found.plan,
-        Other::Tighter(_) => {}
+        _ if found.lower_bound_s >= best.seconds() => return false,
+        _ if found.seconds() < best.seconds() => best.plan = found.plan,
+        _ => {}
     }
     true
 }

@@ -285,9 +285,7 @@ impl MicrobatchRewriter<'_> {
         }
         if form == MicrobatchForm::Share && !matches!(op.kind, OpKind::Collective(_)) {
             // Such a statement gets its result's dimensions from its left side only.
-            let leads =
-                matches!(op.kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)));
-            let orders = leads || self.is_reordered(&op);
+            let orders = op.is_view() || self.is_reordered(&op);
             op.result_pin = orders.then(|| self.open_pin(op.result));
             self.program.values[op.result].declared_sharding.clone_from(&op.result_pin);
         } else if op.result_pin.is_none() && self.is_reordered(&op) {

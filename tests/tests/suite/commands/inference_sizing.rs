@@ -90,6 +90,26 @@ fn a_prefill_gives_the_cache_that_decoding_reads() {
     assert!(shown.contains("= attention "), "{shown}");
 }
 
+/// A sequence may be a product of groups and tokens, as before experts.
+#[test]
+fn a_sequence_that_is_a_product_is_sized_as_any() {
+    let source = |sizes: &str| {
+        format!(
+            "hardware h100\nmesh X=1\ndim B=1, {sizes}, S=T, D=4096, K=8, G=4, H=128\n\
+             input x[B, T, D]\nparam wq[D, K, G, H], wk[D, K, H], wv[D, K, H], wo[K, G, H, D]\n\
+             q = x *D wq\nk[B, S, K, H] = rename(x *D wk)\nv[B, S, K, H] = rename(x *D wv)\n\
+             o = attention(q, k, v, causal)\noutput y[B, T, D] = o *K,G,H wo\n"
+        )
+    };
+    let of = |sizes: &str| sized(&textbook(&source(sizes)));
+    let (plain, product) = (of("T=8192"), of("Groups=16, Tokens=512, T=Groups*Tokens"));
+    let figures = |of: &Inference| {
+        let step = &of.step;
+        [step.tokens, step.attention_s, step.flops_s, step.parameters_s].map(f64::to_bits)
+    };
+    assert_eq!(figures(&plain), figures(&product));
+}
+
 /// Tokens that go to experts and back do not look at each other.
 #[test]
 fn a_layer_of_experts_alone_is_no_prefill() {

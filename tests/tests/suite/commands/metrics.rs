@@ -165,6 +165,25 @@ fn attention_has_the_same_work_however_it_is_fused() {
     near(fused.hfu / fused.mfu, 6.0 / 5.0);
 }
 
+/// Experts compute all of their slots, of which tokens fill some.
+#[test]
+fn empty_slots_of_experts_are_no_work_of_the_model() {
+    let of = |capacity: u64| {
+        let source = format!(
+            "hardware h100\nmesh X=8\ndim T=4096, D=1024, F=4096, E=8, C={capacity}\n\
+             input x[T_X, D], dy[T_X, D]\nparam router[D, E], win[E_X, D, F], wout[E_X, F, D]\n\
+             place = route_{{T,E->C}}(x *D router, 2)\nsent = place *T x\n\
+             y = place *E,C (gelu(sent *D win) *F wout)\nbackward from y given dy\n"
+        );
+        metrics(&source, Options::default())
+    };
+    let [full, padded] = [1024, 2048].map(of);
+    near(padded.model_flops, full.model_flops);
+    assert!(padded.mfu < 0.7 * full.mfu, "{} {}", padded.mfu, full.mfu);
+    // Where none is dropped, each expert has a slot for every token, and the used ones count.
+    assert!((of(4096).model_flops / full.model_flops - 1.0).abs() < 0.01);
+}
+
 #[test]
 fn a_roofline_has_a_point_for_each_kernel() {
     let source = product(65536, "X=8", "B_X, D", "D, F_X", "B_X, F");

@@ -2,6 +2,8 @@
 //! prices them as the report does.
 
 use shardwise::{Fusion, Options, Planned};
+use shardwise_ir::ids::OpId;
+use shardwise_ir::program::Program;
 use shardwise_tests::planning::planned;
 use shardwise_tests::{files, read};
 
@@ -29,6 +31,23 @@ fn a_chain_is_read_once_and_written_once() {
     // gelu: 2 arrays, product: 3, sum: 3; fused: x once for gelu and the sum, y, c.
     assert_eq!(traffic(source, Fusion::None).to_bits(), (8.0 * array).to_bits());
     assert_eq!(traffic(source, Fusion::ElementWise).to_bits(), (3.0 * array).to_bits());
+}
+
+/// Under another name a value has the same bytes, which are read once.
+#[test]
+fn a_view_that_a_kernel_begins_with_is_read() {
+    let head = "hardware h100\nmesh X=1\ndim N=1024, M=1024, P=N*M, K=N\ninput x[N, M]\n";
+    let array: f64 = 2.0 * 1024.0 * 1024.0;
+    for (statements, arrays) in [
+        ("y = relu(rename_{N->K}(x))\noutput y[K, M]", 2.0),
+        ("v[P] = reshape(x)\ny = relu(v)\noutput y[P]", 2.0),
+        ("v[P] = reshape(x)\ny = relu(v)\noutput y[P], v[P]", 2.0),
+        ("y = rename_{N->K}(relu(x))\noutput y[K, M]", 2.0),
+        ("y = rename_{N->K}(x)\noutput y[K, M]", 0.0),
+    ] {
+        let bytes = traffic(&format!("{head}{statements}\n"), Fusion::Attention);
+        assert_eq!(bytes.to_bits(), (arrays * array).to_bits(), "{statements}");
+    }
 }
 
 /// What a product reads is in memory until its kernel has written what follows; what is read
@@ -254,6 +273,62 @@ fn attention_reads_keys_that_are_values_once() {
 
 /// A proven optimum is what the plan's own steps cost, by a report that knows nothing of the
 /// search.
+/// The operations of kernels that could not begin, since they wait for each other.
+fn waiting(program: &Program) -> Vec<String> {
+    let mut left: Vec<OpId> = program.ops.indices().collect();
+    loop {
+        let waits = |op: &OpId| {
+            let number = program.ops[*op].kernel.number;
+            let is_its =
+                |other: OpId| number.is_some() && program.ops[other].kernel.number == number;
+            let kernel = left.iter().filter(|&&other| other == *op || is_its(other));
+            let mut reads = kernel.flat_map(|&other| &program.ops[other].operands);
+            reads.any(|operand| {
+                let made = |&other: &OpId| program.ops[other].result == operand.value;
+                left.iter().any(|other| made(other) && other != op && !is_its(*other))
+            })
+        };
+        let next: Vec<OpId> = left.iter().copied().filter(waits).collect();
+        if next.len() == left.len() {
+            let name = |op: &OpId| program.values[program.ops[*op].result].name.clone();
+            return next.iter().map(name).collect();
+        }
+        left = next;
+    }
+}
+
+/// The gradient of a maximum is one number a row, computed between sums over the scores.
+#[test]
+fn no_kernel_waits_for_itself() {
+    let written = "hardware h100\nmesh X=1\ndim B=8, T=1024, S=T, N=8, H=64\n\
+        input q[B, T, N, H], k[B, S, N, H], v[B, S, N, H], do[B, T, N, H]\n\
+        L = q *H k\nm = max_S(L)\ne = exp(L - m)\nP = e / sum_S(e)\no = P *S v\n\
+        backward from o given do\noutput dq[B, T, N, H], dk[B, S, N, H], dv[B, S, N, H]\n";
+    let layers = files("tests/programs/layers", ".shard").into_iter();
+    let attention = files("tests/programs/attention", ".shard").into_iter();
+    let programs = layers.chain(attention).map(|(_, source)| source);
+    for source in programs.chain([written.to_owned()]) {
+        let planned = fused(&source, Fusion::Attention);
+        assert_eq!(waiting(&planned.plan.program), Vec::<String>::new(), "{source}");
+    }
+}
+
+/// The gradients of both norms are passes over the same rows.
+#[test]
+fn gradients_of_a_norm_of_a_norm_are_one_kernel() {
+    let head =
+        "hardware tpu-v5p\nmesh X=1\ndim B=16, T=512, D=1024\ninput x[B, T, D], dz[B, T, D]\n";
+    let written = format!(
+        "{head}param s1[D], s2[D]\nh = rmsnorm_D(x) * s1\nz = rmsnorm_D(h) * s2\n\
+            backward from z given dz\noutput dx[B, T, D]\n"
+    );
+    let array = 2.0 * 16.0 * 512.0 * 1024.0;
+    // Forward: x, h; h, z. Back: the gradients of scales read two arrays each, and the kernel reads
+    // dz, h, x and both norms, and writes dh and dx.
+    let arrays = traffic(&written, Fusion::Attention) / array;
+    assert!((arrays - (4.0 + 4.0 + 7.0)).abs() < 0.1, "{arrays}");
+}
+
 #[test]
 fn the_search_prices_kernels_as_the_report_does() {
     let mut proven = 0;

@@ -255,3 +255,22 @@ fn products_of_experts_have_rates_of_their_own_in_serving() {
     let of_tokens_s = serial_s(&experts("input"), None);
     assert!(of_tokens_s < found_s, "{of_tokens_s} against {found_s}");
 }
+
+/// A view runs nothing, so that the product after it begins the kernel; what it is of is read.
+#[test]
+fn kernels_that_begin_with_a_view_take_their_fixed_time() {
+    let product = |declared: &str, view: &str| {
+        let source = format!(
+            "hardware h100, rates=measured\nmesh X=1\n\
+             dim B=8, T=128, S=T, D=1024, N=8, H=64, A=N*H\n{declared}\nparam w[D, N, H]\n\
+             {view}y = k *H w\noutput y[B, S, N, D]\n"
+        );
+        serial_s(&source, None)
+    };
+    let alone_s = product("input k[B, S, N, H]", "");
+    let renamed_s = product("input x[B, T, N, H]", "k = rename_{T->S}(x)\n");
+    let reshaped_s = product("input x[B, S, A]", "k[B, S, N, H] = reshape(x)\n");
+    for seconds in [renamed_s, reshaped_s] {
+        assert!((seconds / alone_s - 1.0).abs() < 0.01, "{seconds} s, {alone_s} s without a view");
+    }
+}
