@@ -318,6 +318,13 @@ pub fn tune(
     let shapes = shapes.map_err(Refused::Options)?;
     let (dtypes, mut left_out) = dtypes::possible(&template, &hardware, request)?;
     left_out.extend(without);
+    let by_default = request.axes.is_none() && template.layer_count.is_some();
+    if by_default && request.axes_beside(2, options.objective) < AXES {
+        left_out.push(format!(
+            "meshes of {0} axes, one of stages, are left out: `--axes {0}` plans them, too",
+            AXES + 1
+        ));
+    }
     let request = &Request { dtypes, batches, ..request.clone() };
     let candidates = template.candidates(&shapes, request);
     if candidates.is_empty() {

@@ -25,19 +25,20 @@
 //! of requests; a closed formula for every phase, as `AIConfigurator` has, needs tables of kernels
 //! where here plans are priced.
 
+mod checks;
 mod deployment;
 mod words;
 
 use serde::Serialize;
-use shardwise_passes::serving::read_caches;
 
 pub use deployment::{Deployment, Kind, Pool};
 
 use super::curve::doubled;
-use super::template::{Template, pairs};
+use super::template::pairs;
 use super::{Refused, Report, Request, Strategy, tune};
 use crate::display::Format;
 use crate::options::Options;
+use checks::Checked;
 use deployment::Phases;
 
 /// What is served, and within which limits.
@@ -84,6 +85,9 @@ pub struct Served {
     pub compared: usize,
     /// Replicas tuned: sizes and batches of both phases.
     pub tuned: usize,
+    /// What the programs do not say of such requests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 /// Finds the best deployments; `request` holds for both phases, its chips are all of them.
@@ -107,12 +111,12 @@ pub fn serve(
             other => other,
         })
     };
-    refuse_one_program(serve)?;
-    let capacity_bytes = checked_capacity_bytes(serve, request, options)?;
+    let checked = checks::checked(serve, request, options)?;
     let raise = "raise --ttft, allow fewer --prompts";
     let prefill = of(&serve.prefill, &serve.prompts, serve.first_s, raise)?;
     let raise = "raise --tpot, allow a smaller --batch";
     let decode = of(&serve.decode, &serve.sequences, serve.next_s, raise)?;
+    let Checked { capacity_bytes, remarks } = checked;
     let phases = Phases { chips: request.chips, capacity_bytes, serve, prefill, decode };
     let (all, bound_per_s) = (phases.deployments(), phases.bound());
     if all.is_empty() {
@@ -129,58 +133,8 @@ pub fn serve(
         tuned: phases.prefill.len() + phases.decode.len(),
         deployments: deployment::best(all, request.best),
         bound_per_s,
+        remarks,
     })
-}
-
-/// An error where both phases are the same program: one of them is then no such phase.
-fn refuse_one_program(serve: &Serve) -> Result<(), Refused> {
-    let [(prefill, text), (decode, of_decode)] = [&serve.prefill, &serve.decode];
-    if text != of_decode {
-        return Ok(());
-    }
-    let both = if prefill == decode {
-        format!("`{prefill}` is the program and the prefill")
-    } else {
-        format!("`{prefill}` and `{decode}` are the same program")
-    };
-    Err(Refused::Options(format!(
-        "{both}: the program computes the next token of each sequence, and --prefill names another \
-            one of the same model, which reads whole prompts; `import hf CONFIG --for decode` and \
-            `--for prefill` write both"
-    )))
-}
-
-/// Bytes of a device that runs both phases, infinite without a limit; an error where one of them
-/// cannot be such a phase.
-fn checked_capacity_bytes(
-    serve: &Serve,
-    request: &Request,
-    options: &Options,
-) -> Result<f64, Refused> {
-    let mut least = f64::INFINITY;
-    let mut reads_caches = [false; 2];
-    for ((name, text), reads_caches) in
-        [&serve.prefill, &serve.decode].into_iter().zip(&mut reads_caches)
-    {
-        let template = Template::new(name, text, request, options)?;
-        if template.has_gradients() {
-            return Err(Refused::Options(format!(
-                "`{name}` has gradients, and neither a prefill nor a decode step has: leave \
-                    `backward` out"
-            )));
-        }
-        let program = template.program().map_err(Refused::Program)?;
-        *reads_caches = !read_caches(&program).is_empty();
-        least = template.capacity_bytes()?.map_or(least, |bytes| bytes.min(least));
-    }
-    if reads_caches == [true, false] {
-        let [(prefill, _), (decode, _)] = [&serve.prefill, &serve.decode];
-        return Err(Refused::Options(format!(
-            "`{prefill}` reads caches (`state`), and `{decode}` none: the prefill follows \
-                --prefill, and the decode step is the program"
-        )));
-    }
-    Ok(least)
 }
 
 /// A phase on replicas of each size with each batch, but those that are refused. If all are, the

@@ -3,13 +3,14 @@
 use std::cmp::Ordering;
 
 use serde::Serialize;
-use shardwise_ir::program::Program;
+use shardwise_ir::mesh::AxisKind;
+use shardwise_ir::program::{OpKind, Program};
 
 use super::candidate::{Candidate, Recompute, Staging};
 use super::dtypes::Dtypes;
 use super::resident::{self, Resident};
 use crate::Planned;
-use crate::planned::parallelism::{AxisRoles, Role};
+use crate::planned::parallelism::{Acts, AxisRoles, Role};
 use crate::sweep::AxisTime;
 
 /// How many ways one role splits the work.
@@ -30,6 +31,12 @@ pub struct ActingAxis {
     pub size: u64,
     /// Its roles, as [`Degree::role`].
     pub roles: Vec<&'static str>,
+    /// The one that most of what it splits is for; none where it splits nothing.
+    #[serde(skip)]
+    pub(super) main: Option<Role>,
+    /// Nodes or slices along it.
+    #[serde(skip)]
+    pub(super) between: u64,
     /// Whether it splits a state, such as those of an optimizer.
     #[serde(skip)]
     pub(super) splits_states: bool,
@@ -83,6 +90,9 @@ pub struct Strategy {
     pub peak_bytes: f64,
     /// `FLOPs`, `HBM`, `links X`, `latency`, `bubble`, or `nothing`.
     pub bound_by: String,
+    /// How many times their share of tokens experts have slots for, where tokens are routed.
+    #[serde(skip)]
+    pub(super) capacity_factor: Option<f64>,
     /// Parameters and state of a device.
     #[serde(skip)]
     pub(super) resident: Vec<Resident>,
@@ -139,6 +149,7 @@ impl Strategy {
             price_of_million: metrics.tokens.and_then(|tokens| tokens.price_of_million),
             peak_bytes: report.memory.peak_bytes.round(),
             bound_by: planned.bound_by_briefly(),
+            capacity_factor: capacity_factor(program),
             resident: resident::of_plan(&planned.plan),
         }
     }
@@ -174,7 +185,8 @@ impl Strategy {
         self.step_s / self.elements()
     }
 
-    fn elements(&self) -> f64 {
+    /// Elements of the batch where those of several sizes are compared; else 1.
+    pub(super) fn elements(&self) -> f64 {
         self.batch.map_or(1.0, |batch| batch as f64)
     }
 
@@ -227,17 +239,50 @@ fn staged_layers(program: &Program) -> Option<u64> {
     Some(pipeline.stages.layers().iter().sum())
 }
 
+/// How many times their share of tokens experts have slots for, in the layer with the fewest.
+fn capacity_factor(program: &Program) -> Option<f64> {
+    let factors = program.ops.iter().filter_map(|op| match &op.kind {
+        OpKind::Route(route) => route.capacity_factor(&program.dims),
+        _ => None,
+    });
+    factors.reduce(f64::min)
+}
+
 fn acting(planned: &Planned) -> Vec<ActingAxis> {
     let axes = planned.parallelism().into_iter().filter(|axis| axis.size > 1);
     let names = |of: &AxisRoles| of.roles.iter().map(|acts| acts.role.name()).collect();
-    let split = resident::split_states(&planned.plan.program);
+    let program = &planned.plan.program;
+    let split = resident::split_states(program);
+    let nodes = |name: &str| {
+        let axis = program.mesh.axes.iter().filter(|axis| axis.name == name);
+        let physical = axis.flat_map(|axis| &axis.physical);
+        physical.filter(|of| of.kind == AxisKind::Dcn).map(|of| of.size).product()
+    };
     let acting = |of: AxisRoles| ActingAxis {
         roles: names(&of),
+        between: nodes(&of.axis),
+        main: main_role(&of.roles),
         splits_states: split.contains(of.axis.as_str()),
         axis: of.axis,
         size: of.size,
     };
     axes.map(acting).collect()
+}
+
+/// The role by which frameworks count an axis. Weights decide between tensors and data: an axis is
+/// one of tensors where it splits more of their bytes for use than it gathers, and at least half of
+/// them, or has no other role. A table that is looked up in parts does not make it one.
+fn main_role(roles: &[Acts]) -> Option<Role> {
+    let share =
+        |role: Role| roles.iter().find(|acts| acts.role == role).map_or(0.0, |acts| acts.share);
+    let [tensor, expert, gathered] = [Role::Tensor, Role::Expert, Role::FullySharded].map(share);
+    let is_of_tensors = tensor >= expert.max(gathered) && tensor >= 0.5;
+    let order = if is_of_tensors {
+        [Role::Pipeline, Role::Tensor, Role::Expert, Role::Sequence, Role::Data, Role::FullySharded]
+    } else {
+        [Role::Pipeline, Role::Expert, Role::Sequence, Role::Data, Role::FullySharded, Role::Tensor]
+    };
+    order.into_iter().find(|&role| share(role) > 0.0)
 }
 
 fn degrees(planned: &Planned) -> Vec<Degree> {
@@ -253,4 +298,30 @@ fn degrees(planned: &Planned) -> Vec<Degree> {
     }
     degrees.sort_by_key(|degree| ROLES.iter().position(|role| role.name() == degree.role));
     degrees
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn main(roles: &[(Role, f64)]) -> Option<Role> {
+        let acts = |&(role, share): &(Role, f64)| Acts { role, splits: Vec::new(), share };
+        main_role(&roles.iter().map(acts).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn frameworks_count_an_axis_by_most_of_what_it_splits() {
+        let (tensor, gathered) = (Role::Tensor, Role::FullySharded);
+        let vocabulary = [(Role::Data, 0.86), (gathered, 0.7), (tensor, 0.3)];
+        assert_eq!(main(&vocabulary), Some(Role::Data));
+        let megatron = [(tensor, 0.9), (Role::Sequence, 0.95), (gathered, 0.1)];
+        assert_eq!(main(&megatron), Some(tensor));
+        assert_eq!(
+            main(&[(Role::Data, 0.9), (Role::Expert, 0.6), (tensor, 0.3)]),
+            Some(Role::Expert)
+        );
+        assert_eq!(main(&[(Role::Sequence, 0.9), (gathered, 1.0)]), Some(Role::Sequence));
+        assert_eq!(main(&[(tensor, 0.3)]), Some(tensor));
+        assert_eq!(main(&[]), None);
+    }
 }

@@ -5,11 +5,14 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{Strategy, Tuned};
+use super::{AXES, Strategy, Tuned};
 use crate::display::table::{self, Column, markdown_table};
 use crate::display::units;
 use crate::display::units::counted;
 use crate::metrics;
+
+/// The share of a time that is no difference in what is printed.
+const NO_DIFFERENCE: f64 = 1e-4;
 
 /// The heads of the columns.
 const HEADS: [&str; 10] =
@@ -116,7 +119,7 @@ pub(super) fn remarks(tuned: &Tuned) -> String {
 fn proof(tuned: &Tuned) -> String {
     let best = &tuned.strategies[0];
     let gap = 100.0 * tuned.gap();
-    let each = if best.batch.is_some() { " for an element of the batch" } else { "" };
+    let each = each(best);
     let bound = if gap < 0.05 {
         format!("nothing in this space takes less{each} than the first")
     } else {
@@ -160,36 +163,51 @@ fn space(tuned: &Tuned) -> String {
     text + &because.map_or_else(String::new, |because| format!(" ({because})"))
 }
 
-/// Why the first wins over the second: the part of its time with the largest difference.
+/// Why the first wins over the second: the part of its time with the largest difference, or the
+/// time itself where none is shorter, as with schedules.
 fn margin(tuned: &Tuned) -> Option<String> {
     let [first, second, ..] = &tuned.strategies[..] else { return None };
-    match largest_difference(first, second) {
-        Some(part) => Some(format!("the first wins over the second by its {part}")),
-        None => Some("the second takes as long".to_owned()),
+    let each = each(first);
+    if let Some(part) = largest_difference(first, second) {
+        return Some(format!("the first wins over the second by its {part}{each}"));
     }
+    if second.rank() <= first.rank() * (1.0 + NO_DIFFERENCE) {
+        return Some(format!("the second takes as long{each}"));
+    }
+    let [first_s, second_s] = [first, second].map(|of| units::seconds(of.rank()));
+    Some(format!("the first takes {first_s}{each}, the second {second_s}"))
+}
+
+/// What times are for where batches of several sizes are compared.
+fn each(strategy: &Strategy) -> &'static str {
+    if strategy.batch.is_some() { " for an element of the batch" } else { "" }
 }
 
 /// That another one has the shorter schedule, and how to search for the shortest.
 fn shorter_step(tuned: &Tuned) -> Option<String> {
     let number = tuned.shorter_step?;
     let step_s = |number: usize| units::seconds(tuned.strategies[number - 1].step_of_element_s());
-    let varies = tuned.strategies[0].batch.is_some();
-    let each = if varies { " for an element of the batch" } else { "" };
+    let axes = tuned.strategies[number - 1].mesh.split(", ").count();
+    let axes = if axes > AXES { format!(" --axes {axes}") } else { String::new() };
     Some(format!(
-        "number {number} has a shorter step{each}: {} against {} of the first; `--objective \
-            scheduled` finds the shortest",
+        "number {number} has a shorter step{}: {} against {} of the first; `--objective \
+            scheduled{axes}` searches for the shortest",
+        each(&tuned.strategies[0]),
         step_s(number),
         step_s(1)
     ))
 }
 
 /// `communication: 1.5 ms against 2 ms`: the part of the time in which the first one takes less
-/// than the other by most.
+/// than the other by most, for an element where batches differ.
 pub(super) fn largest_difference(first: &Strategy, other: &Strategy) -> Option<String> {
+    let part = |name: &'static str, seconds: fn(&Strategy) -> f64| {
+        (name, seconds(first) / first.elements(), seconds(other) / other.elements())
+    };
     let parts = [
-        ("compute", first.compute_s, other.compute_s),
-        ("communication", first.comm_s, other.comm_s),
-        ("bubble", first.bubble_s, other.bubble_s),
+        part("compute", |of| of.compute_s),
+        part("communication", |of| of.comm_s),
+        part("bubble", |of| of.bubble_s),
     ];
     let (what, less, more) =
         parts.into_iter().max_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)))?;

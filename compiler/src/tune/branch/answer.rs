@@ -8,7 +8,7 @@ use crate::Planned;
 use crate::display::units;
 use crate::options::Objective;
 use crate::tune::strategy::Key;
-use crate::tune::{Refused, Space, Strategy, Tuned};
+use crate::tune::{Recompute, Refused, Space, Strategy, Tuned};
 
 /// The ratio of schedules above which one is shorter.
 const SHORTER: f64 = 1.01;
@@ -112,16 +112,27 @@ impl Search<'_, '_> {
                         them)",
                     self.space.candidates
                 ),
-                if self.request.free {
-                    "write sizes that are multiples of the numbers of devices and of microbatches, \
-                        or ask for others"
-                } else {
-                    "change what is pinned there, release everything with --free, or ask for other \
-                        --microbatches or --chips"
-                },
+                &self.help_for_illegal(),
             ),
             (None, None) => Refused::Options("there is nothing to plan".to_owned()),
         }
+    }
+
+    /// What to ask for where no candidate is legal.
+    fn help_for_illegal(&self) -> String {
+        // What these compute again, a program may not have.
+        let needs = [Recompute::AllButProducts, Recompute::Attention, Recompute::Mlp];
+        let asks_for_kinds = self.request.recompute.iter().all(|of| needs.contains(of));
+        let recompute =
+            if asks_for_kinds { "ask for another --recompute, such as layers, or " } else { "" };
+        let others = if self.request.free {
+            "write sizes that are multiples of the numbers of devices and of microbatches, or ask \
+                for others"
+        } else {
+            "change what is pinned there, release everything with --free, or ask for other \
+                --microbatches or --chips"
+        };
+        format!("{recompute}{others}")
     }
 
     /// The batch of a candidate.

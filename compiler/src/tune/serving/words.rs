@@ -73,8 +73,9 @@ fn remarks(served: &Served) -> String {
     };
     let price =
         if is_priced(served) { format!("{}\n", metrics::PRICE_LEGEND) } else { String::new() };
+    let remarks: String = served.remarks.iter().map(|line| line.clone() + "\n").collect();
     format!(
-        "{bound} (requests of {} on {})\n{} of {} compared\n{price}",
+        "{bound} (requests of {} on {})\n{} of {} compared\n{remarks}{price}",
         counted(served.tokens, "token"),
         counted(served.chips, "chip"),
         counted(served.compared as u64, "deployment"),

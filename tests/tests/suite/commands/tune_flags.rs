@@ -2,7 +2,7 @@
 //! there, or named as not expressed.
 
 use shardwise::Options;
-use shardwise::tune::{FORMATS, Request, Tuned, tune};
+use shardwise::tune::{FORMATS, Recompute, Request, Tuned, tune};
 use shardwise_ir::stages::Schedule;
 
 /// Layers in training.
@@ -142,10 +142,67 @@ fn what_is_computed_again_is_what_a_checkpoint_says() {
     assert!(!deepspeed.contains("computed again"), "{deepspeed}");
     let titan = written(&without, "torchtitan").expect("flags");
     assert!(titan.contains("--activation_checkpoint.mode=none\n"), "{titan}");
-    let with = LAYERS.replace("  carry x\n", "  carry x\n  checkpoint\n");
-    let megatron = written(&tuned(&with, &small(8), &Options::default()), "megatron");
-    let megatron = megatron.expect("flags");
-    assert!(megatron.contains("not expressed: what the program's `checkpoint`"), "{megatron}");
+    let megatron = |statements: &str| {
+        let with = LAYERS.replace("  x = x + gelu(x *D win)", statements);
+        written(&tuned(&with, &small(8), &Options::default()), "megatron").expect("flags")
+    };
+    let full = megatron("  checkpoint\n  x = x + gelu(x *D win)");
+    assert!(full.contains("--recompute-granularity full\n"), "{full}");
+    assert!(!full.contains("not expressed: what"), "{full}");
+    let named = megatron("  h = x *D win\n  checkpoint h\n  x = x + gelu(h)");
+    assert!(named.contains("not expressed: what the program's `checkpoint`"), "{named}");
+}
+
+/// Parameters that are gathered over the devices that split positions.
+#[test]
+fn parameters_are_sharded_over_axes_of_positions_too() {
+    let source = "hardware h100\ndim B=1, T=32768, S=T, D=4096, K=8, G=4, H=128, F=14336\n\
+        input x[B, T, D], dy[B, T, D]\nrepeat L=8 {\n  carry x\n  param wq[D, K, G, H], \
+        wk[D, K, H], wv[D, K, H], wo[K, G, H, D], win[D, F], wout[F, D]\n  \
+        k[B, S, K, H] = rename(x *D wk)\n  v[B, S, K, H] = rename(x *D wv)\n  \
+        x = x + attention(x *D wq, k, v, causal) *K,G,H wo\n  x = x + gelu(x *D win) *F wout\n}\n\
+        backward from x given dy\noptimizer adam\n";
+    let request = Request {
+        axes: Some(1),
+        stages: vec![1],
+        microbatches: vec![1],
+        recompute: vec![Recompute::Nothing],
+        ..Request::of_chips(8)
+    };
+    let tuned = tuned(source, &request, &Options::default());
+    let roles = &tuned.strategies[0].axes_roles[0].roles;
+    assert!(roles.contains(&"SP") && roles.contains(&"FSDP"), "{roles:?}");
+    let megatron = written(&tuned, "megatron").expect("flags");
+    assert_eq!(flag(&megatron, "--context-parallel-size"), 8, "{megatron}");
+    assert!(megatron.contains("--use-megatron-fsdp\n"), "{megatron}");
+    let deepspeed = written(&tuned, "deepspeed").expect("a configuration");
+    let config: serde_json::Value = serde_json::from_str(&deepspeed).expect("JSON");
+    assert_eq!(config["zero_optimization"]["stage"], 3, "{deepspeed}");
+}
+
+/// Nodes along an axis, and slots of experts.
+#[test]
+fn what_is_between_nodes_and_slots_of_experts_have_flags() {
+    let request = Request { stages: vec![1], microbatches: vec![1], ..small(16) };
+    let of_nodes = tuned(LAYERS, &request, &Options::default());
+    let maxtext = written(&of_nodes, "maxtext").expect("flags");
+    let kinds = ["data", "fsdp", "tensor", "context", "expert", "pipeline"];
+    let inside = kinds.map(|kind| flag(&maxtext, &format!("ici_{kind}_parallelism")));
+    assert_eq!(inside.iter().product::<u64>(), 8, "{maxtext}");
+    let between = maxtext.lines().filter(|line| line.starts_with("dcn_"));
+    let between: u64 = between.map(|line| flag(line, line.split('=').next().expect("="))).product();
+    assert_eq!(between, 2, "{maxtext}");
+    let routed = "hardware h100\ndim T=4096, D=1024, F=2048, E=8, C=1280\n\
+        input x[T, D], dy[T, D]\nparam router[D, E], win[E, D, F], wout[E, F, D]\n\
+        gate = x *D router\nplace[T, E, C] = route_{T,E->C}(gate, 2)\n\
+        sent = place *T x\ny = place *E,C (gelu(sent *D win) *F wout)\n\
+        backward from y given dy\n";
+    let request = Request { stages: vec![1], microbatches: vec![1], ..small(8) };
+    let routed = tuned(routed, &request, &Options::default());
+    let megatron = written(&routed, "megatron").expect("flags");
+    assert!(megatron.contains("--moe-expert-capacity-factor 1.25\n"), "{megatron}");
+    let titan = written(&routed, "torchtitan").expect("flags");
+    assert!(titan.contains("# not expressed: experts with slots for 1.25 times"), "{titan}");
 }
 
 /// Adam's states over the copies of whole parameters: ZeRO-1.

@@ -248,7 +248,9 @@ fn tokens_of_a_deployment_have_the_price_of_all_chips() {
 #[test]
 fn phases_that_train_are_swapped_or_equal_are_refused() {
     let trained = PREFILL.replace("output y", "param w[D]\nz = y * w\nbackward from z\noutput y");
+    let wider = CACHED.replace("F=8192", "F=32768");
     for (prefill, decode, why) in [
+        (PREFILL, wider.as_str(), "`prefill` has 33.6 M parameters and `decode` 134 M: "),
         (CACHED, PREFILL, "`prefill` reads caches (`state`), and `decode` none: "),
         (trained.as_str(), CACHED, "`prefill` has gradients, and neither "),
         (CACHED, CACHED, "`prefill` and `decode` are the same program: "),
@@ -267,4 +269,15 @@ fn phases_that_train_are_swapped_or_equal_are_refused() {
         let refused = refused.expect_err("these are no two phases").to_string();
         assert!(refused.starts_with(why), "{refused}");
     }
+}
+
+/// A prompt of 256 tokens fills the cache, so that what follows has no place in it.
+#[test]
+fn requests_that_are_longer_than_the_caches_are_remarked() {
+    let served = served_within(CACHED, [None, None], &Options::default()).expect("deployments");
+    let words = "have 356 tokens, and the caches of the decode step hold 256";
+    assert!(served.remarks.iter().any(|remark| remark.contains(words)), "{:?}", served.remarks);
+    let longer = CACHED.replace("S=256", "S=356");
+    let served = served_within(&longer, [None, None], &Options::default()).expect("deployments");
+    assert_eq!(served.remarks, Vec::<String>::new());
 }
