@@ -29,7 +29,7 @@ use rustc_hash::FxHashMap;
 use shardwise_ir::codes;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Plan;
-use shardwise_ir::program::{Op, Program};
+use shardwise_ir::program::{Op, Output, Program};
 use shardwise_ir::{Diag, print, verify as rules};
 
 use crate::diagnostics::Findings;
@@ -143,7 +143,7 @@ fn explicit(name: &str, text: &str, options: &Options) -> Result<Plan, Findings>
     rules::explicit(program.into_program()).map_err(|diags| Findings::new(diags, name, text))
 }
 
-/// Differences between the declarations of a plan and those of `program`.
+/// Differences between what a plan starts from and leaves, and what `program` does.
 fn unlike(program: &Program, plan: &Plan) -> Vec<Diag> {
     let mut diags = Vec::new();
     for value in plan.program.values.iter().filter(|value| value.is_declared()) {
@@ -168,7 +168,50 @@ fn unlike(program: &Program, plan: &Plan) -> Vec<Diag> {
         }
     }
     diags.extend(other_axes(program, plan));
+    diags.extend(other_outputs(program, plan));
     diags
+}
+
+/// Errors about what leaves `program` or is there in the next step, where the plan has the value
+/// and does not say so. A value that it never produces is found when it is run.
+fn other_outputs(program: &Program, plan: &Plan) -> Vec<Diag> {
+    let plan = &plan.program;
+    let kept = |of: &Program, output: &Output| {
+        let updated = of.updates(output).map(|value| whole_name(of, value));
+        (whole_name(of, output.value), updated)
+    };
+    let leaves = |of: &&Output| of.yields_to.is_none() || program.updates(of).is_some();
+    let missing = program.outputs.iter().filter(leaves).filter_map(|output| {
+        let wanted = kept(program, output);
+        let has_same = plan.outputs.iter().any(|other| kept(plan, other) == wanted);
+        let value = plan.values.indices().find(|&value| whole_name(plan, value) == wanted.0)?;
+        (!has_same).then_some((wanted, value))
+    });
+    let diag = |((name, updated), value): ((String, Option<String>), ValueId)| {
+        let Some(updated) = updated else {
+            let message = format!("`{name}` leaves the program, and not the plan");
+            return Diag::error(
+                codes::budget::UNLIKE,
+                message,
+                plan.values[value].span,
+                "made here",
+            )
+            .help(format!("write `output {name}` with its brackets"));
+        };
+        let update = format!("next {updated} = {name}");
+        let others = plan.outputs.iter().find(|of| kept(plan, of).1.as_ref() == Some(&updated));
+        let span = others.map_or(plan.values[value].span, |other| other.span);
+        let message = format!("the program has `{update}`, and the plan has not");
+        Diag::error(codes::budget::UNLIKE, message, span, "not kept for the next step")
+            .help(format!("write `{update}` with the brackets of both"))
+    };
+    missing.map(diag).collect()
+}
+
+/// The name of a value; of one of a layer or microbatch, that of all of them.
+fn whole_name(program: &Program, value: ValueId) -> String {
+    let name = &program.values[value].name;
+    name.split_once('@').map_or(name.clone(), |(name, _)| name.to_owned())
 }
 
 /// An error where the axes of the plan's mesh, or their parts, are others than in `program`:
@@ -235,11 +278,7 @@ pub fn execute(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Result<Verd
 /// The parts of statements that have another definition in the plan: where sums and products are
 /// grouped in another way, equal names are numbers of other parts.
 fn otherwise_defined(program: &Program, plan: &Plan) -> Vec<String> {
-    // One of a layer or microbatch is named after all of them.
-    let name = |of: &Program, value: ValueId| {
-        let name = &of.values[value].name;
-        name.split_once('@').map_or(name.clone(), |(name, _)| name.to_owned())
-    };
+    let name = whole_name;
     let definition = |of: &Program, op: &Op| {
         let mut operands: Vec<String> =
             op.operands.iter().map(|operand| name(of, operand.value)).collect();

@@ -62,7 +62,8 @@ Write instead a sharding that splits it, or plan with `--memory` for another cap
         code: UNLIKE,
         name: "unlike-the-program",
         page: "A plan that is run against a program (`verify PLAN --against PROGRAM`) starts from \
-            other values or sizes than the program, or is for a mesh of other axes.
+            other values or sizes than the program, lacks one of its outputs or `next` lines, or \
+            is for a mesh of other axes.
 
 Triggered by a plan that declares what the program does not have, or has in another size:
 

@@ -121,6 +121,37 @@ fn a_plan_of_another_program_is_not_run() {
     assert_eq!(codes, ["SW504", "SW504"], "{findings}");
 }
 
+/// A plan computes every value and loses what the program keeps of it.
+#[test]
+fn a_plan_leaves_what_its_program_leaves() {
+    let sketch = "hardware tpu-v5p\nmesh X=4\ndim B=64, D=16, F=32\n\
+        input x[B_X, D], t[B_X, F]\nparam W[D, F_X]\n\
+        Loss: f32[] = mean_{B,F}(square(x *D W - t))\nbackward from Loss\noptimizer sgd\n\
+        output Loss[]\n";
+    let plan = shardwise::plan("p", sketch, &Options::default()).expect("it plans").to_string();
+    let lines =
+        |keeps: fn(&&str) -> bool| plan.lines().filter(keeps).collect::<Vec<_>>().join("\n");
+    let unchanged = plan.replace("= W.new", "= W");
+    for (plan, missing) in [
+        (plan.clone(), None),
+        (lines(|line| !line.starts_with("next")), Some("the program has `next W = W.new`")),
+        (unchanged, Some("the program has `next W = W.new`")),
+        (lines(|line| *line != "output Loss[]"), Some("`Loss` leaves the program")),
+    ] {
+        let run =
+            against(("plan", &plan), ("sketch", sketch), &Options::default(), &Setup::default());
+        match (run, missing) {
+            (Ok(verdict), None) => assert!(verdict.mismatch.is_none(), "{verdict}"),
+            (Err(findings), Some(missing)) => {
+                assert_eq!(findings.reports.len(), 1, "{findings}");
+                assert_eq!(findings.reports[0].diag.code, "SW504");
+                assert!(findings.reports[0].diag.message.contains(missing), "{findings}");
+            }
+            (run, missing) => panic!("{missing:?}: {run:?}\n{plan}"),
+        }
+    }
+}
+
 #[test]
 fn a_plan_is_run_against_a_program_on_the_same_axes_and_parts() {
     let program = |mesh: &str, axis: &str| {
