@@ -102,7 +102,7 @@ fn judge(context: &LintContext<'_>, site: Site) -> Option<Pinned> {
     let program = context.program;
     let value = site.value(program);
     let (span, layout) = match site {
-        Site::Left(_) if context.is_output(value) => return None,
+        Site::Left(op) if leaves_as(program, op) => return None,
         Site::Left(_) => {
             (program.values[value].span, context.definition(value)?.0.target.layout.as_ref()?)
         }
@@ -121,6 +121,13 @@ fn judge(context: &LintContext<'_>, site: Site) -> Option<Pinned> {
     }
     let by = pinned_by(context, value, site.pin(program)?, &saving);
     Some(Pinned { value, span, moves, by, saving, edits: tree::opened(layout) })
+}
+
+/// Whether the result of an operation leaves the program in the brackets of its left side.
+fn leaves_as(program: &Program, op: OpId) -> bool {
+    let op = &program.ops[op];
+    let mut outputs = program.outputs.iter().filter(|output| output.value == op.result);
+    outputs.any(|output| op.result_pin.as_ref() == Some(&output.pin))
 }
 
 fn moves(priced: &Priced, value: ValueId) -> Vec<String> {

@@ -7,7 +7,7 @@
 use shardwise_ir::ids::{AxisId, OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::print;
-use shardwise_ir::program::{Op, OpKind, Program};
+use shardwise_ir::program::{Op, OpKind, Output, Program};
 use shardwise_ir::sharding::{AxisRef, DimPin, Pin};
 
 use crate::display::{and_list, units};
@@ -125,7 +125,9 @@ fn finding(context: &LintContext<'_>, repeated: &Repeated) -> Finding {
     let in_brackets = is_pinned(&program.ops[*op]).then(|| in_brackets(program, *op, &axes));
     let saving = saving.filter(|saving| saving.seconds > LEAST);
     let placed = saving.map(|saving| placed(context, &open, &saving));
-    let help = [in_brackets, placed].into_iter().flatten().collect::<Vec<_>>().join("; or ");
+    let leaving = in_output(context, result);
+    let help =
+        [in_brackets, placed, leaving].into_iter().flatten().collect::<Vec<_>>().join("; or ");
     let where_declared =
         || format!("shard one of its dimensions over {axes}, where its operands are declared");
     finding.help(if help.is_empty() { where_declared() } else { help }).costs(*wasted_s, 0.0)
@@ -158,6 +160,28 @@ fn in_brackets(program: &Program, op: OpId, axes: &str) -> String {
         result.name,
         open.join(", ")
     )
+}
+
+/// What is cheaper where an output leaves in parts, and its brackets ask for all of it.
+fn in_output(context: &LintContext<'_>, value: ValueId) -> Option<String> {
+    let is_asked_for = |output: &&mut Output| {
+        output.value == value && output.yields_to.is_none() && output.pin.exact().is_some()
+    };
+    let saving = context.is_output(value).then(|| {
+        context.saving(|program| {
+            let rank = program.values[value].dims.len();
+            let asked_for = program.outputs.iter_mut().filter(is_asked_for);
+            asked_for.for_each(|output| output.pin = Pin::open(rank));
+        })
+    });
+    let saving = saving.flatten().filter(|saving| saving.seconds > LEAST)?;
+    let mut steps = saving.after.plan.steps.iter().rev();
+    let step = steps.find(|step| step.result.value == value)?;
+    Some(format!(
+        "as `output {}`, the whole takes {} less",
+        print::materialization(context.program, &step.result),
+        units::seconds(saving.seconds)
+    ))
 }
 
 /// What is cheaper with other declarations of these values.

@@ -2,6 +2,8 @@
 //! in every step.
 
 use shardwise_ir::ids::AxisId;
+use shardwise_ir::mesh::Mesh;
+use shardwise_ir::sharding::Sharding;
 use shardwise_passes::report::StepCost;
 
 use crate::display::{and_list, units, with_article};
@@ -62,14 +64,30 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         );
         let (kind, bytes) = (with_article(kind.name()), units::bytes(cost.total_bytes()));
         let label = format!("the plan has {kind} of it: {bytes}");
-        let names: Vec<String> =
-            fast.iter().map(|&axis| format!("`{}`", mesh.axes[axis].name)).collect();
         let finding = Finding::new(&LINT, message, context.program.values[param].span, label);
         findings.push(
             finding
-                .help(format!("shard it over {} instead", and_list(&names)))
+                .help(help(mesh, &fast, &step.operands[0].sharding, &axis.name))
                 .costs(cost.total_s(), cost.total_bytes()),
         );
     }
     findings
+}
+
+/// Where to shard a parameter that has `sharding`, with a slow axis among its axes.
+fn help(mesh: &Mesh, fast: &[AxisId], sharding: &Sharding, slow: &str) -> String {
+    let named = |axes: &[AxisId]| {
+        let names: Vec<String> =
+            axes.iter().map(|&axis| format!("`{}`", mesh.axes[axis].name)).collect();
+        and_list(&names)
+    };
+    let splits = |axis: AxisId| sharding.axes().any(|used| used.axis() == axis);
+    let (used, free): (Vec<AxisId>, Vec<AxisId>) =
+        fast.iter().copied().partition(|&axis| splits(axis));
+    if free.is_empty() {
+        let verb = if used.len() == 1 { "splits" } else { "split" };
+        format!("leave `{slow}` out of its brackets: {} {verb} it already", named(&used))
+    } else {
+        format!("shard it over {} instead", named(&free))
+    }
 }

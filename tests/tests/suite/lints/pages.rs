@@ -51,6 +51,34 @@ fn every_cure_is_clean() {
     }
 }
 
+fn linted(source: &str) -> Linted {
+    lint::lint("program", source, &Options::default(), &Settings::default())
+}
+
+/// Brackets on the left side ask for all of a value that leaves in parts, declared elsewhere.
+#[test]
+fn outputs_may_be_pinned_where_they_are_defined() {
+    let found = |brackets: &str, leaving: &str| {
+        let source = format!(
+            "hardware tpu-v5p\nmesh X=4, Y=4\ndim B=8192, D=8192, F=32768\ninput In[B_X, D]\n\
+             param Win[D, F_Y]\nh{brackets} = In *D Win\noutput h{leaving}\n"
+        );
+        codes_of(&linted(&source)).contains(&"SW301")
+    };
+    assert!(found("[B, F]", "[B_X, F_Y]"));
+    assert!(!found("", "[B_X, F_Y]") && !found("", "[B, F]") && !found("[B, F]", "[B, F]"));
+}
+
+/// Work is repeated since an output is asked for on every device.
+#[test]
+fn repeated_work_names_the_output_that_asks_for_it() {
+    let source = "hardware h100\nmesh dp=4, tp=4\ndim B=4096, D=2048, F=8192, G=2048\n\
+        input x[B_dp, D]\nparam U[D, F_tp], V[F_tp, D], W[D, G]\nc[B_?, D_?, F_?] = x * U\n\
+        y = gelu(x *D U) *F V\ng = x *D W\noutput c[B_dp, D, F], y[B_dp, D], g[B_dp, G]\n";
+    let shown = drawn(&linted(source).reports());
+    assert!(shown.contains("as `output c[B_dp, "), "{shown}");
+}
+
 #[test]
 fn no_axis_is_unused_where_the_search_may_take_it() {
     let lint = lint::all().iter().find(|lint| lint.code == "SW351").expect("it is a lint");
