@@ -271,18 +271,24 @@ fn acting(planned: &Planned) -> Vec<ActingAxis> {
 
 /// The role by which frameworks count an axis. Weights decide between tensors and data: an axis is
 /// one of tensors where it splits more of their bytes for use than it gathers, and at least half of
-/// them, or has no other role. A table that is looked up in parts does not make it one.
+/// them, or has no other role. A table that is looked up in parts does not make it one. Between
+/// positions and the batch the activations decide.
 fn main_role(roles: &[Acts]) -> Option<Role> {
     let share =
         |role: Role| roles.iter().find(|acts| acts.role == role).map_or(0.0, |acts| acts.share);
     let [tensor, expert, gathered] = [Role::Tensor, Role::Expert, Role::FullySharded].map(share);
     let is_of_tensors = tensor >= expert.max(gathered) && tensor >= 0.5;
-    let order = if is_of_tensors {
-        [Role::Pipeline, Role::Tensor, Role::Expert, Role::Sequence, Role::Data, Role::FullySharded]
-    } else {
-        [Role::Pipeline, Role::Expert, Role::Sequence, Role::Data, Role::FullySharded, Role::Tensor]
-    };
-    order.into_iter().find(|&role| share(role) > 0.0)
+    let is_of_positions = share(Role::Sequence) > share(Role::Data);
+    let order = [
+        (Role::Pipeline, true),
+        (Role::Tensor, is_of_tensors),
+        (Role::Expert, true),
+        (Role::Sequence, is_of_positions),
+        (Role::Data, true),
+        (Role::FullySharded, true),
+        (Role::Tensor, true),
+    ];
+    order.into_iter().find(|&(role, comes)| comes && share(role) > 0.0).map(|(role, _)| role)
 }
 
 fn degrees(planned: &Planned) -> Vec<Degree> {
@@ -321,6 +327,7 @@ mod tests {
             Some(Role::Expert)
         );
         assert_eq!(main(&[(Role::Sequence, 0.9), (gathered, 1.0)]), Some(Role::Sequence));
+        assert_eq!(main(&[(Role::Sequence, 0.3), (Role::Data, 0.9)]), Some(Role::Data));
         assert_eq!(main(&[(tensor, 0.3)]), Some(tensor));
         assert_eq!(main(&[]), None);
     }
