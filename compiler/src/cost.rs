@@ -269,7 +269,7 @@ fn busy(planned: &Planned) -> Vec<AxisBusy> {
     .collect()
 }
 
-fn held(program: &Program, role: Role) -> Held {
+pub(crate) fn held(program: &Program, role: Role) -> Held {
     let mut held = Held::default();
     for (id, value) in
         program.values.iter_enumerated().filter(|(_, value)| value.role == Some(role))

@@ -90,7 +90,7 @@ impl Degrees {
         Ok(degrees)
     }
 
-    pub(super) fn add(&mut self, axis: &ActingAxis) {
+    fn add(&mut self, axis: &ActingAxis) {
         let acts = |role: Role| axis.roles.contains(&role.name());
         let degree = match axis.main {
             Some(Role::Pipeline) => &mut self.pipeline,
@@ -113,7 +113,7 @@ impl Degrees {
     }
 
     /// Devices with batches of their own: experts are spread over those of data.
-    pub(super) fn data(&self) -> u64 {
+    fn data(&self) -> u64 {
         self.replicated.all * self.sharded.all * self.expert.all
     }
 
@@ -164,7 +164,7 @@ impl Degrees {
     }
 
     /// Runs of layers, one after another, on all stages.
-    pub(super) fn runs(&self) -> u64 {
+    fn runs(&self) -> u64 {
         self.pipeline.all * self.staging.map_or(1, |staging| staging.chunks)
     }
 
@@ -204,26 +204,26 @@ fn recomputed(strategy: &Strategy, program: &str) -> &'static str {
     if strategy.recompute != Recompute::AsWritten.name() {
         return strategy.recompute;
     }
-    let written = checkpoints(program);
+    let (blocks, written) = checkpoints(program);
     let is_of_all = |of: &Recompute| {
         of.statement().is_some_and(|statement| {
-            let block = checkpoints(statement);
-            written.len().is_multiple_of(block.len())
-                && written.chunks(block.len()).all(|chunk| chunk == block)
+            let (_, of_block) = checkpoints(statement);
+            written == vec![of_block; blocks].concat()
         })
     };
     let known = Recompute::CHOICES.into_iter().find(is_of_all).filter(|_| !written.is_empty());
     known.unwrap_or(Recompute::AsWritten).name()
 }
 
-/// The `checkpoint` statements of a program, in order.
-fn checkpoints(program: &str) -> Vec<String> {
+/// The number of a program's blocks, and its `checkpoint` statements in order.
+fn checkpoints(program: &str) -> (usize, Vec<String>) {
     let statements = shardwise_grammar::parse(program).0.statements;
-    let statements = statements.iter().map(|statement| &statement.node);
-    statements
+    let statements = || statements.iter().map(|statement| &statement.node);
+    let blocks = statements().filter(|statement| matches!(statement, Statement::Repeat(_)));
+    let checkpoints = statements()
         .filter(|statement| matches!(statement, Statement::Checkpoint { .. }))
-        .map(|statement| print::statement(statement, program))
-        .collect()
+        .map(|statement| print::statement(statement, program));
+    (blocks.count(), checkpoints.collect())
 }
 
 /// Roles beside the one that an axis has in frameworks.

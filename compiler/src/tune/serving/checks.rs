@@ -5,6 +5,7 @@ use shardwise_ir::program::Program;
 use shardwise_passes::serving::{Serving, read_caches};
 
 use super::Serve;
+use crate::cost::held;
 use crate::display::units;
 use crate::options::Options;
 use crate::tune::template::Template;
@@ -80,7 +81,7 @@ fn refuse_swapped(serve: &Serve, prefill: &Program, decode: &Program) -> Result<
 /// An error where one phase has many more parameters than the other. A head may be left out of a
 /// prefill, and weights be joined for a decode step, so that they need not be equal.
 fn refuse_other_model(serve: &Serve, prefill: &Program, decode: &Program) -> Result<(), Refused> {
-    let counts = [prefill, decode].map(parameters);
+    let counts = [prefill, decode].map(|program| held(program, Role::Param).elements);
     let [less, more] = [counts[0].min(counts[1]), counts[0].max(counts[1])];
     if more <= MOST_PARAMETERS * less {
         return Ok(());
@@ -90,16 +91,6 @@ fn refuse_other_model(serve: &Serve, prefill: &Program, decode: &Program) -> Res
         "`{}` has {} parameters and `{}` {}: --prefill names the prefill of the same model",
         serve.prefill.0, words[0], serve.decode.0, words[1]
     )))
-}
-
-/// The number of all parameters.
-fn parameters(program: &Program) -> f64 {
-    let params = program.values.iter().filter(|value| value.role == Some(Role::Param));
-    let elements = params.map(|value| {
-        let sizes = value.dims.iter().map(|&dim| program.dims[dim].size as f64);
-        sizes.product::<f64>() * program.layer_count(value.repeat) as f64
-    });
-    elements.sum()
 }
 
 /// That requests are longer than the caches, whose length is what every decode step reads.

@@ -142,15 +142,24 @@ fn what_is_computed_again_is_what_a_checkpoint_says() {
     assert!(!deepspeed.contains("computed again"), "{deepspeed}");
     let titan = written(&without, "torchtitan").expect("flags");
     assert!(titan.contains("--activation_checkpoint.mode=none\n"), "{titan}");
-    let megatron = |statements: &str| {
-        let with = LAYERS.replace("  x = x + gelu(x *D win)", statements);
-        written(&tuned(&with, &small(8), &Options::default()), "megatron").expect("flags")
+    let megatron = |source: &str| {
+        written(&tuned(source, &small(8), &Options::default()), "megatron").expect("flags")
     };
-    let full = megatron("  checkpoint\n  x = x + gelu(x *D win)");
+    let layer = "  x = x + gelu(x *D win)";
+    let all = LAYERS.replace(layer, &format!("  checkpoint\n{layer}"));
+    let full = megatron(&all);
     assert!(full.contains("--recompute-granularity full\n"), "{full}");
     assert!(!full.contains("not expressed: what"), "{full}");
-    let named = megatron("  h = x *D win\n  checkpoint h\n  x = x + gelu(h)");
-    assert!(named.contains("not expressed: what the program's `checkpoint`"), "{named}");
+    let named = LAYERS.replace(layer, "  h = x *D win\n  checkpoint h\n  x = x + gelu(h)");
+    let one_of_two = all.replace(
+        "backward",
+        "repeat M=2 {\n  carry x\n  param a[D, F], b[F, D]\n  x = x + gelu(x *D a) *F b\n}\n\
+            backward",
+    );
+    for other in [named, one_of_two] {
+        let flags = megatron(&other);
+        assert!(flags.contains("not expressed: what the program's `checkpoint`"), "{flags}");
+    }
 }
 
 /// Parameters that are gathered over the devices that split positions.
