@@ -6,6 +6,7 @@ pub(super) mod page;
 pub(super) mod settings;
 
 use shardwise_ir::dataflow::Analyzed;
+use shardwise_ir::plan::Plan;
 use shardwise_ir::{Diag, Severity};
 
 use super::definition::{Finding, KnownLint, Level, LintContext, Priced};
@@ -13,6 +14,7 @@ use super::rules::all;
 use crate::diagnostics::Findings;
 use crate::driver;
 use crate::options::{Options, Strategy};
+use crate::planned::{Origin, Planned};
 use settings::Settings;
 
 /// One source and its findings, in source order.
@@ -49,7 +51,8 @@ impl Linted {
 ///
 /// Findings that a plan is the reason for are those of the plan that [`crate::plan`] makes: where
 /// it uses an axis in parts, or another grouping of a product, they are found on that form of the
-/// program.
+/// program; where the program is too large for a search for each edit, edits are compared by the
+/// textbook's plans, and all else is that of the plan.
 ///
 /// ```
 /// use shardwise::lint::{Settings, lint};
@@ -58,30 +61,49 @@ impl Linted {
 /// assert_eq!(linted.findings[0].diag.message, "dimension `J` is not used");
 /// ```
 pub fn lint(name: &str, source: &str, options: &Options, settings: &Settings) -> Linted {
-    let written = lint_form(name, source, options, settings);
+    let (written, is_searched_once) = lint_form(name, source, options, settings, None);
     // Only these depend on the plan.
-    let of_plan = written.has_errors() || written.findings.iter().any(|it| it.price.is_some());
-    match of_plan.then(|| best_form(name, source, options)).flatten() {
-        Some(form) => lint_form(name, source, &form, settings),
-        None => written,
+    let has_price = written.findings.iter().any(|finding| finding.price.is_some());
+    let of_plan = is_searched_once || has_price || written.has_errors();
+    match of_plan.then(|| planned(name, source, options)).flatten() {
+        Some((form, plan)) if is_searched_once || is_other(&form, options) => {
+            lint_form(name, source, &form, settings, plan).0
+        }
+        _ => written,
     }
 }
 
-/// The options with the parts of axes and the grouping of the plan that they make, if these are not
-/// those of the program as written.
-fn best_form(name: &str, source: &str, options: &Options) -> Option<Options> {
+/// The plan of a program without a limit on memory, and the options with its parts of axes and its
+/// grouping.
+fn planned(name: &str, source: &str, options: &Options) -> Option<(Options, Option<Plan>)> {
     let asked = Options { memory: Some(f64::INFINITY), timeout: None, ..options.clone() };
-    let Options { parts, grouping, .. } = driver::plan(name, source, &asked).ok()?.options;
-    let is_other = parts != options.parts || grouping != options.grouping;
-    is_other.then(|| Options { parts, grouping, ..options.clone() })
+    let Planned { options: Options { parts, grouping, .. }, origin, .. } =
+        driver::plan(name, source, &asked).ok()?;
+    let plan = match origin {
+        Origin::Searched(found) => Some(found.plan),
+        Origin::Textbook | Origin::Explicit => None,
+    };
+    Some((Options { parts, grouping, ..options.clone() }, plan))
 }
 
-/// The findings of the program in the form that the options name.
-fn lint_form(name: &str, source: &str, options: &Options, settings: &Settings) -> Linted {
+/// Whether options name another form of the program.
+fn is_other(form: &Options, options: &Options) -> bool {
+    form.parts != options.parts || form.grouping != options.grouping
+}
+
+/// The findings of the program in the form that the options name, whose plan may be known; and
+/// whether one search is made of it.
+fn lint_form(
+    name: &str,
+    source: &str,
+    options: &Options,
+    settings: &Settings,
+    plan: Option<Plan>,
+) -> (Linted, bool) {
     let (file, checked) = driver::read_tree(name, source, options);
     let mut findings: Vec<Finding> =
         checked.findings.reports.into_iter().map(|report| report.diag.into()).collect();
-    let mut untried = 0;
+    let (mut untried, mut is_searched_once) = (0, false);
     if let Some(program) = &checked.program {
         match feasible(program, options) {
             Err(diags) => findings.extend(diags.into_iter().map(Finding::from)),
@@ -90,17 +112,21 @@ fn lint_form(name: &str, source: &str, options: &Options, settings: &Settings) -
                     source,
                     &file,
                     program,
-                    textbook,
+                    (textbook, plan),
                     options,
                     (known(settings), settings.numbers()),
                 );
                 findings.extend(run(&context, settings));
                 untried = context.untried();
+                is_searched_once = context.is_searched_once();
             }
         }
     }
     findings.sort_by_key(|finding| (finding.span(), finding.diag.code));
-    Linted { name: name.to_owned(), source: source.to_owned(), findings, untried }
+    (
+        Linted { name: name.to_owned(), source: source.to_owned(), findings, untried },
+        is_searched_once,
+    )
 }
 
 /// The textbook's plan of a program that can be planned and keeps its budgets, by the textbook's

@@ -3,8 +3,9 @@
 //!
 //! There are two plans: the textbook's shows the cost of the author's brackets under the book's
 //! rules, the searched one what is possible. Searches are bounded by counts and never by time, so
-//! that findings are the same on every machine; for a program too large for them, only the
-//! textbook's plans before and after an edit are compared.
+//! that findings are the same on every machine; for a program too large for a search for each edit,
+//! the textbook's plans before and after an edit are compared, and what the plan does is that of
+//! one search.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +14,7 @@ use shardwise_grammar::ast::{Definition, File, Role, Statement, TensorDecl};
 use shardwise_ir::Span;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{DimId, ValueId};
-use shardwise_ir::plan::{Materialization, Step, StepKind};
+use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{Mode, Op, Program};
 use shardwise_ir::sharding::{AxisRef, DimPin};
 use shardwise_passes::Tables;
@@ -96,19 +97,23 @@ pub(crate) struct LintContext<'a> {
     pub(crate) pins: OnceCell<Vec<Pinned>>,
 }
 
-/// Programs with more operations are linted with the textbook plan only: on one or two axes, on
-/// three, on more.
+/// The most operations of a program for which each edit is searched: on one or two axes, on three,
+/// on more.
 const SEARCHED: [usize; 5] = [400, 400, 400, 40, 8];
+
+/// The most operations of a program that is searched once.
+const SEARCHED_ONCE: usize = 1000;
 
 impl<'a> LintContext<'a> {
     pub(in crate::lint) fn new(
         source: &'a str,
         file: &'a File,
         program: &'a Analyzed,
-        textbook: Priced,
+        (textbook, plan): (Priced, Option<Plan>),
         options: &'a Options,
         (lints, numbers): (Vec<KnownLint>, &'a Numbers),
     ) -> Self {
+        let best = plan.map(|plan| Some(Priced::new(plan, options.refinement)));
         let context = Self {
             source,
             file,
@@ -119,7 +124,7 @@ impl<'a> LintContext<'a> {
             options,
             allows: super::allow::read(file, source),
             used_allows: RefCell::default(),
-            best: OnceCell::new(),
+            best: best.map_or_else(OnceCell::new, OnceCell::from),
             named_axes: named_axes(program),
             trials: Cell::new(0),
             untried: Cell::new(0),
@@ -188,7 +193,8 @@ impl<'a> LintContext<'a> {
         self.program.mode == Mode::Explicit
     }
 
-    /// The searched plan; for an explicit program, the program itself.
+    /// The searched plan, or the textbook's where that would take long and is not known yet; for an
+    /// explicit program, the program itself.
     pub(crate) fn best(&self) -> &Priced {
         self.best
             .get_or_init(|| self.is_searched().then(|| self.plan(self.program)).flatten())
@@ -196,11 +202,17 @@ impl<'a> LintContext<'a> {
             .unwrap_or(&self.textbook)
     }
 
+    /// Whether each edit is searched.
     fn is_searched(&self) -> bool {
-        let axes = self.program.mesh.axes.iter().filter(|axis| axis.size > 1).count();
+        let axes = self.program.mesh.splitting().count();
         !self.is_explicit()
             && self.program.ops.len() <= SEARCHED[axes.min(SEARCHED.len() - 1)]
             && Tables::has_all(self.program)
+    }
+
+    /// Whether the program is too large for a search for each edit, and not for one search.
+    pub(in crate::lint) fn is_searched_once(&self) -> bool {
+        !self.is_explicit() && !self.is_searched() && self.program.ops.len() <= SEARCHED_ONCE
     }
 
     /// The plan of an edited program, found in the same way as that of this one.
@@ -225,7 +237,9 @@ impl<'a> LintContext<'a> {
         self.trials.set(left);
         let mut edited = Program::clone(self.program);
         edit(&mut edited);
-        let (before, after) = (self.best(), self.plan(&edited.into())?);
+        // Plans that were found in the same way.
+        let before = if self.is_searched() { self.best() } else { &self.textbook };
+        let after = self.plan(&edited.into())?;
         let seconds = before.report.serial_s - after.report.serial_s;
         Some(Saving {
             seconds,

@@ -151,6 +151,9 @@ fn finding(context: &LintContext<'_>, op: &Op, heads: DimId, axis: AxisId) -> Op
             (seconds, bytes, "repeated", format!("the same on all {} devices", along.size))
         }
     };
+    if bytes == 0.0 {
+        return None;
+    }
     let message = format!(
         "`{}` has {} ways, but there are {} of `{}`: {} {what}",
         along.name,

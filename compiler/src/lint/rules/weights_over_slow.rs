@@ -1,10 +1,9 @@
 //! `weights-over-slow`: parameters are sharded between slices, and gathered over the slowest links
 //! in every step.
 
-use shardwise_ir::ids::AxisId;
+use shardwise_ir::ids::{AxisId, ValueId};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::sharding::Sharding;
-use shardwise_passes::report::StepCost;
 
 use crate::display::{and_list, units, with_article};
 use crate::lint::analysis::program::{is_param, slow_axes};
@@ -48,11 +47,19 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
     if slow.is_empty() || fast.is_empty() {
         return Vec::new();
     }
-    let crossing = |cost: &StepCost| cost.axes.iter().copied().find(|axis| slow.contains(axis));
+    let program = context.program;
+    let is_named = |param: ValueId, axis: AxisId| {
+        let pin = program.values[param].declared_sharding.iter();
+        pin.flat_map(|pin| &pin.dims).any(|dim| dim.named().iter().any(|of| of.axis() == axis))
+    };
     let mut findings = Vec::new();
     for (_, step, cost, kind) in context.best().moves() {
         let param = step.result.value;
-        let Some(axis) = crossing(cost).filter(|_| is_param(context.program, param)) else {
+        let mut crossed = cost.axes.iter().copied();
+        let Some(axis) = crossed
+            .find(|axis| slow.contains(axis) && is_named(param, *axis))
+            .filter(|_| is_param(program, param))
+        else {
             continue;
         };
         let (name, axis) = (context.name(param), &mesh.axes[axis]);
@@ -64,7 +71,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         );
         let (kind, bytes) = (with_article(kind.name()), units::bytes(cost.total_bytes()));
         let label = format!("the plan has {kind} of it: {bytes}");
-        let finding = Finding::new(&LINT, message, context.program.values[param].span, label);
+        let finding = Finding::new(&LINT, message, program.values[param].span, label);
         findings.push(
             finding
                 .help(help(mesh, &fast, &step.operands[0].sharding, &axis.name))

@@ -404,6 +404,16 @@ fn edits_not_tried_on_very_large_programs_are_reported() {
     );
 }
 
+/// Too large for a search for each edit, on three axes: what its plan does is that of one search,
+/// and not of the textbook's plan, which splits heads along their features.
+#[test]
+fn findings_of_large_programs_are_those_of_their_plan() {
+    let source = read("tests/programs/models/llama3-405b-train.shard");
+    let linted = lint::lint("large.shard", &source, &Options::default(), &Settings::default());
+    let codes: Vec<&str> = linted.findings.iter().map(|finding| finding.diag.code).collect();
+    assert_eq!(codes, ["SW325"]);
+}
+
 #[test]
 fn fewer_digits_are_asked_for_where_bytes_take_the_time() {
     let lint = lint::all().iter().find(|lint| lint.code == "SW308").expect("it is in the table");
