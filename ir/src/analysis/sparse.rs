@@ -50,10 +50,11 @@ pub fn mark(program: &mut Program) {
         .zip(&used)
         .map(|(pattern, used)| {
             let zero = pattern.filter(Pattern::is_zero).map(|pattern| pattern.mask);
-            let masks =
-                zero.into_iter().chain(used.mask()).filter(|mask| mask.is_never_held(program));
-            let share = masks.map(|mask| mask.share(program)).fold(Share::WHOLE, Share::smaller);
-            Filled { share: share.of_all, uneven: share.uneven }
+            let masks = zero.into_iter().chain(used.mask());
+            let masks: Vec<Mask> = masks.filter(|mask| mask.is_never_held(program)).collect();
+            let shares = masks.iter().map(|mask| mask.share(program));
+            let Share { of_all, uneven, .. } = shares.fold(Share::WHOLE, Share::smaller);
+            Filled { share: of_all, uneven, route: masks.iter().find_map(|mask| mask.route()) }
         })
         .collect();
     program.ops.iter_mut().zip(shares).for_each(|(op, share)| op.share = share);

@@ -10,11 +10,13 @@ pub struct Filled {
     pub share: f64,
     /// How tokens are sent to experts, where these have unequal numbers.
     pub uneven: Option<Route>,
+    /// How tokens are sent to experts that have more slots than tokens come.
+    pub route: Option<Route>,
 }
 
 impl Filled {
     /// Devices hold all of its elements.
-    pub const WHOLE: Self = Self { share: 1.0, uneven: None };
+    pub const WHOLE: Self = Self { share: 1.0, uneven: None, route: None };
 
     /// Whether some of its elements are on no device.
     pub fn is_part(&self) -> bool {

@@ -4,7 +4,7 @@ use shardwise_ir::dtype::DType;
 use shardwise_ir::ids::{DimId, RepeatId, ValueId};
 use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Operand, Program};
 use shardwise_ir::rates::Rates;
-use shardwise_ir::rearrange::Rearrange;
+use shardwise_ir::rearrange::{Rearrange, Route};
 use shardwise_ir::sharding::Sharding;
 use shardwise_ir::unroll::is_region_boundary;
 
@@ -159,8 +159,10 @@ pub(crate) fn in_chunks_s(
     let bytes = |value, sharding| bytes_in(program, op.repeat, value, sharding);
     let given = op.operands.iter().zip(operands).enumerate();
     let read = given.filter(|(position, _)| !op.kernel.has_on_chip(*position));
-    let read =
-        read.map(|(_, (operand, sharding))| passes(operand.value) * bytes(operand.value, sharding));
+    let read = read.map(|(position, (operand, sharding))| {
+        let share = chosen_share(program, op, position, operands);
+        passes(operand.value) * share * bytes(operand.value, sharding)
+    });
     let written = f64::from(!op.kernel.result_on_chip) * bytes(op.result, result);
     let bytes = read.sum::<f64>() + (2.0 * passes(op.result) - 1.0) * written;
     let whole = work(program, op, operands, result);
@@ -186,7 +188,10 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
             let is_read = !op.kernel.has_on_chip(position);
             // Of what is updated in place, rows are read and written that the gradient has.
             let is_filled = program.values[operand.value].filled.is_part();
-            let share = if op.is_product() || is_filled { 1.0 } else { op.share.of_all };
+            let share = match op.is_product() || is_filled {
+                true => chosen_share(program, op, position, operands),
+                false => op.share.of_all,
+            };
             f64::from(is_read) * share * bytes_in(program, op.repeat, operand.value, sharding)
         })
     };
@@ -222,6 +227,28 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
         OpKind::Map(_) => op.share.of_all * written + all().sum::<f64>(),
         _ => written + all().sum::<f64>(),
     }
+}
+
+/// The share of an operand that a product reads: of the weights of experts that have slots for all
+/// tokens, those of experts that tokens choose, as many as if they chose at random. (As many as
+/// tokens choose at most are twice as many for a few tokens more than experts.)
+pub fn chosen_share(program: &Program, op: &Op, position: usize, operands: &[&Sharding]) -> f64 {
+    if !op.is_product() {
+        return 1.0;
+    }
+    let dims = &program.values[op.operands[position].value].dims;
+    let others = op.operands.iter().zip(operands).enumerate().filter(|(of, _)| *of != position);
+    let shares = others.filter_map(|(_, (operand, sharding))| {
+        let value = &program.values[operand.value];
+        let of_experts =
+            |route: &Route| dims.contains(&route.experts) && !dims.contains(&route.capacity);
+        let route = value.filled.route.filter(of_experts)?;
+        let tokens = value.dims.iter().zip(&sharding.dims).filter(|(dim, _)| !dims.contains(dim));
+        let tokens = tokens.map(|(&dim, axes)| local_size(program, op.repeat, dim, axes) as f64);
+        let chosen = route.choices as f64 / program.dims[route.experts].size as f64;
+        Some(1.0 - (1.0 - chosen).max(0.0).powf(tokens.product()))
+    });
+    shares.fold(1.0, f64::min)
 }
 
 /// Two per multiply-add over every index of a contraction, one per element otherwise (of the

@@ -279,6 +279,10 @@ fn read_bytes(
         OpKind::Rearrange(Rearrange::Slice(_)) => {
             local_shape::local_bytes(program, step.result.value, &step.result.sharding)
         }
+        OpKind::Einsum { .. } => {
+            let operands: Vec<&Sharding> = step.operands.iter().map(|of| &of.sharding).collect();
+            whole * local::chosen_share(program, op, position, &operands)
+        }
         _ => whole,
     }
 }

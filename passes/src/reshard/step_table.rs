@@ -145,7 +145,7 @@ impl Pricing<'_> {
             .map(|(&(size, _), axes)| size.div_ceil(parts(axes)) as f64)
             .product();
         let (place, uneven) = self.shape.busiest.unzip();
-        let filled = Filled { share: f64::from_bits(self.shape.share), uneven };
+        let filled = Filled { share: f64::from_bits(self.shape.share), uneven, route: None };
         let share = filled.of_fullest(|_| place.map_or(1, |place| parts(&sharding.dims[place])));
         share * elements * f64::from(self.shape.bits) / 8.0
     }

@@ -90,10 +90,18 @@ impl Mask {
         Share { of_all: of_all.min(1.0), band: None, uneven: self.uneven(program) }
     }
 
+    /// How tokens are sent to experts, where slots are what is masked.
+    pub(super) fn route(self) -> Option<Route> {
+        match self {
+            Self::Slots(route) | Self::Empty(route) => Some(route),
+            Self::Band(_) | Self::Rows { .. } => None,
+        }
+    }
+
     /// How tokens are sent to experts whose devices have unequal numbers of them: where experts
     /// have slots for so many tokens, all of these are computed.
     fn uneven(self, program: &Program) -> Option<Route> {
-        let (Self::Slots(route) | Self::Empty(route)) = self else { return None };
+        let route = self.route()?;
         (route.stated_imbalance().is_some() && drops_nothing(program, route)).then_some(route)
     }
 
