@@ -34,7 +34,8 @@ use shardwise_passes::{ExpandedPlan, local, serving};
 use crate::Planned;
 use crate::accuracy::Group;
 use crate::display::units;
-use crate::options::Rates;
+use crate::driver;
+use crate::options::{Grouping, Options, Rates};
 
 /// Figures of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -94,7 +95,7 @@ impl Planned {
         let chips = program.mesh.devices() as f64;
         let step_s = self.report.schedule.makespan_s;
         let share = |seconds: f64| if step_s > 0.0 { seconds / step_s } else { 0.0 };
-        let model = model_work(program);
+        let model = self.model_work();
         let is_measured = program.hardware.rates == Rates::Measured;
         Metrics {
             step_s,
@@ -106,6 +107,19 @@ impl Planned {
             hfu: share(executed_s(&self.plan)),
             tokens: self.tokens(),
         }
+    }
+
+    /// The work of the model: that of the program as written, where the plan groups its products
+    /// otherwise and does more.
+    fn model_work(&self) -> Work {
+        let planned = model_work(&self.plan.program);
+        if self.options.grouping.known().is_empty() || self.is_small {
+            return planned;
+        }
+        let as_written = Options { grouping: Grouping::AsWritten, ..self.options.clone() };
+        let written = driver::check(&self.name, &self.source, &as_written).program;
+        let written = written.map_or(planned, |program| model_work(&program));
+        if written.flops < planned.flops { written } else { planned }
     }
 
     fn tokens(&self) -> Option<Tokens> {

@@ -1,7 +1,7 @@
 //! Figures of a step: tokens, utilisation, what a plan waits for, what a token costs.
 
 use shardwise::metrics::Metrics;
-use shardwise::{Fusion, Options, Rates, Strategy};
+use shardwise::{Fusion, Grouping, Options, Rates, Strategy};
 use shardwise_tests::planning::planned;
 use shardwise_tests::read;
 
@@ -182,6 +182,45 @@ fn empty_slots_of_experts_are_no_work_of_the_model() {
     assert!(padded.mfu < 0.7 * full.mfu, "{} {}", padded.mfu, full.mfu);
     // Where none is dropped, each expert has a slot for every token, and the used ones count.
     assert!((of(4096).model_flops / full.model_flops - 1.0).abs() < 0.01);
+}
+
+/// A layer of experts, two for each token.
+fn experts(tokens: u64, experts: u64, slots: u64, rates: &str) -> String {
+    format!(
+        "hardware h100, rates={rates}\nmesh X=1\ndim B={tokens}, D=4096, F=14336, E={experts}\n\
+         dim C={slots}\ninput m[B, D]\nparam router[D, E], win[E, D, F], wout[E, F, D]\n\
+         weight = softmax_E(m *D router)\nsent = route_{{B,E->C}}(weight, 2)\n\
+         h = gelu((sent *B m) *D win)\ny = (sent * weight) *E,C (h *F wout)\noutput y[B, D]\n"
+    )
+}
+
+/// A few tokens read the weights of the experts that they choose, and not those of all.
+#[test]
+fn weights_of_experts_that_no_token_chooses_are_not_read() {
+    let product_s = |tokens: u64, count: u64| {
+        let source = experts(tokens, count, tokens, "peak");
+        let grouping = Grouping::AsWritten;
+        let steps =
+            planned(&source, &Options { grouping, ..Options::default() }).json().steps.clone();
+        let product = steps.iter().find(|step| step.text.contains("*F wout"));
+        product.map(|step| step.time_s).expect("it is in the plan")
+    };
+    near(product_s(1, 8), product_s(1, 2));
+    // Each of eight experts is chosen by one of two tokens at least: 1 - (3/4)^2 of them.
+    let share = product_s(2, 8) / product_s(64, 8);
+    assert!((share - 0.4375).abs() < 0.01, "{share}");
+}
+
+/// The model's work is that of its statements, where the plan does more to read less.
+#[test]
+fn the_work_of_a_model_does_not_depend_on_how_a_plan_groups_its_products() {
+    let of = |rates: &str| {
+        let source = experts(64, 8, 24, rates).replace("X=1", "X=8").replace("[E, ", "[E_X, ");
+        planned(&source, &Options::default()).metrics()
+    };
+    let (peak, measured) = (of("peak"), of("measured"));
+    near(measured.model_flops, peak.model_flops);
+    assert!(measured.hfu > 2.0 * measured.mfu, "the plan is regrouped, else nothing is tested");
 }
 
 #[test]
