@@ -50,6 +50,12 @@ pub struct Trees<'g> {
 /// A row takes as long as so many of its entries do on their own.
 const ENTRIES_OF_A_ROW: usize = 3;
 
+/// A row takes as long as so many lookups of distances, for each node.
+const LOOKUPS_OF_A_NODE: usize = 64;
+
+/// Nodes of a graph above which the distances from all of them are not worth their time.
+const MANY_NODES: usize = 1000;
+
 impl<'g> Trees<'g> {
     /// An empty table over `graph`.
     pub fn new(graph: &'g Graph) -> Self {
@@ -127,6 +133,9 @@ impl<'g> Trees<'g> {
         terminals: &[Terminal],
     ) -> Weight {
         let Some(via) = via else { return self.cost(root, terminals) };
+        if matches!(terminals, [_]) && self.is_row_worthwhile(via.len(), terminals) {
+            return self.costs_via(&[root], Some(via), terminals)[0];
+        }
         via.iter()
             .map(|&node| self.graph.distance(root, node) + self.cost(node, terminals))
             .min()
@@ -140,19 +149,44 @@ impl<'g> Trees<'g> {
         via: Option<&[Node]>,
         terminals: &[Terminal],
     ) -> Vec<Weight> {
-        let entries = roots.len() * via.map_or(1, <[Node]>::len);
-        let has_row = (2..=MOST_TERMINALS).contains(&terminals.len());
-        if !has_row || entries < ENTRIES_OF_A_ROW {
+        if !self.is_row_worthwhile(roots.len() * via.map_or(1, <[Node]>::len), terminals) {
             return roots.iter().map(|&root| self.cost_via(root, via, terminals)).collect();
         }
         // Of terminals at a root the row has the same value without them: they cost nothing.
         let set = self.distinct(None, terminals);
         let row = self.row_of(&set);
         let Some(via) = via else { return roots.iter().map(|&root| row[root]).collect() };
+        let nodes = self.nodes.len();
+        if nodes > MANY_NODES || roots.len() * via.len() > LOOKUPS_OF_A_NODE * nodes {
+            let row = self.row_through(via, &row);
+            return roots.iter().map(|&root| row[root]).collect();
+        }
         let through = |root| via.iter().map(move |&node| (root, node));
         let cost = |(root, node)| self.graph.distance(root, node) + row[node];
         let least = |&root| through(root).map(cost).min().unwrap_or(Weight::INFINITE);
         roots.iter().map(least).collect()
+    }
+
+    /// Whether a row takes no longer than so many of its entries on their own.
+    fn is_row_worthwhile(&self, entries: usize, terminals: &[Terminal]) -> bool {
+        let nodes = self.nodes.len();
+        match terminals {
+            [] => false,
+            [one] => {
+                let is_long = nodes > MANY_NODES && entries >= ENTRIES_OF_A_ROW;
+                is_long || entries * one.len() > LOOKUPS_OF_A_NODE * nodes
+            }
+            _ => terminals.len() <= MOST_TERMINALS && entries >= ENTRIES_OF_A_ROW,
+        }
+    }
+
+    /// The row of trees that first go to the cheapest of the nodes `via`.
+    fn row_through(&self, via: &[Node], row: &[Weight]) -> Vec<Weight> {
+        let mut labels = vec![Weight::INFINITE; row.len()];
+        for &node in via {
+            labels[node] = row[node];
+        }
+        self.graph.distances_to(labels)
     }
 
     /// The edges of the cheapest tree, each after its predecessor. With more than
@@ -276,6 +310,42 @@ fn extend_tree(edges: &mut Vec<TreeEdge>, root: Node, path: Vec<TreeEdge>) {
     for (tail, head) in path {
         if head != root && !edges.iter().any(|&(_, old)| old == head) {
             edges.push((tail, head));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A graph in which every node has edges to some that follow it in a circle.
+    fn circle(nodes: Node) -> Graph {
+        let edges = |node: Node| {
+            let steps = [1, 3, 4].map(|step| (node + step * (1 + node % 3)) % nodes);
+            let weight = |at: usize| Weight::seconds((1 + (node * 7 + at * 5) % 11) as f64);
+            steps.into_iter().enumerate().map(|(at, to)| (to, weight(at))).collect::<Vec<_>>()
+        };
+        Graph::new(&(0..nodes).map(edges).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn rows_through_other_nodes_are_the_cheapest_of_all_ways() {
+        let nodes = 24;
+        let graph = circle(nodes);
+        let mut trees = Trees::new(&graph);
+        let roots: Vec<Node> = (0..nodes).collect();
+        for (first, every) in [(0, 1), (1, 2), (5, 2)] {
+            let via: Vec<Node> = (first..nodes).step_by(every).collect();
+            let group: Terminal = (0..nodes - first).step_by(every).collect();
+            let terminals = [group.clone()];
+            let entries = roots.len() * via.len();
+            assert!(trees.is_row_worthwhile(entries, &terminals), "else nothing is compared");
+            let costs = trees.costs_via(&roots, Some(&via), &terminals);
+            for (&root, cost) in roots.iter().zip(costs) {
+                let to =
+                    |&node: &Node| graph.distance(root, node) + graph.distance_to_any(node, &group);
+                assert_eq!(via.iter().map(to).min(), Some(cost), "from {root}");
+            }
         }
     }
 }

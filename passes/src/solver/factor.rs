@@ -169,8 +169,8 @@ fn relaxed(
         .collect()
 }
 
-/// Combinations of terminals between two looks at the clock.
-const BETWEEN_LOOKS: usize = 64;
+/// Combinations of terminals between two looks at the clock, times nodes: milliseconds.
+const BETWEEN_LOOKS: usize = 1 << 13;
 
 /// One combination of terminals after another, with the trees from all roots to it.
 fn table(
@@ -187,8 +187,9 @@ fn table(
     let mut ends = Ends::of(term);
     trees.limit_rows();
     let mut table = vec![Weight::ZERO; size];
+    let between_looks = (BETWEEN_LOOKS / trees.graph().nodes().max(1)).max(1);
     for number in 0..size / root_count {
-        if number.is_multiple_of(BETWEEN_LOOKS) && interrupt.is_due() {
+        if number.is_multiple_of(between_looks) && interrupt.is_due() {
             return None;
         }
         let first = number / apart * apart * root_count + number % apart;
