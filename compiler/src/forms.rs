@@ -5,7 +5,8 @@
 //! may have different forms, and that of one may be better at the other. Objectives other than the
 //! sum of steps therefore try the form that the plan of that sum has as well: it is the one that
 //! tries most forms, and the one that people compare with. To try every form under every objective
-//! would take several times as long.
+//! would take several times as long. The plan of that sum is a candidate itself: within memory no
+//! search finds every plan.
 //!
 //! Where the program as written does not fit into memory, another form may: an axis in parts splits
 //! what the whole axis cannot, and another grouping makes no large value. So the form that is best
@@ -14,7 +15,7 @@
 
 use shardwise_ir::codes;
 use shardwise_ir::dataflow::Analyzed;
-use shardwise_passes::{Goal, Objective, least_at_the_end};
+use shardwise_passes::{Goal, Objective, Optimality, least_at_the_end};
 
 use crate::diagnostics::Findings;
 use crate::grouping;
@@ -30,7 +31,7 @@ pub(crate) fn best(
     plan: impl Fn(&Options, Option<Goal>) -> Result<Planned, NoPlan>,
 ) -> Result<Planned, NoPlan> {
     let improved = |form: Planned| split_axes::best(grouping::best(form, &program, &plan), &plan);
-    let of = |options: &Options| match plan(options, None) {
+    let of = |options: &Options, written: Result<Planned, NoPlan>| match written {
         Err(NoPlan::Refused(refusal))
             if is_for_memory(&refusal)
                 && !options.is_due()
@@ -48,18 +49,21 @@ pub(crate) fn best(
         }
         written => written.map(&improved),
     };
-    let best: Planned = of(options)?;
+    let has_own_forms = options.objective.is_sum();
+    let best: Planned = match plan(options, None) {
+        Ok(written) if !has_own_forms => written,
+        written => of(options, written)?,
+    };
     let is_searched = matches!(best.origin, Origin::Searched(..));
     if best.objective == Objective::Serial || !is_open(options) || !is_searched || options.is_due()
     {
         return Ok(best);
     }
-    let Ok(of_sum) = of(&Options { objective: Objective::Serial, ..options.clone() }) else {
-        return Ok(best);
-    };
-    let Options { parts, grouping, .. } = of_sum.options;
+    let sum = Options { objective: Objective::Serial, ..options.clone() };
+    let Ok(of_sum) = of(&sum, plan(&sum, None)) else { return Ok(best) };
+    let Options { parts, grouping, .. } = of_sum.options.clone();
     if parts == best.options.parts && grouping == best.options.grouping {
-        return Ok(best);
+        return Ok(at_most_of_sum(best, of_sum));
     }
     let form = Options { parts, grouping, ..options.clone() };
     // The textbook's plan stays that of the program as written.
@@ -68,9 +72,29 @@ pub(crate) fn best(
     let are_equal_wanted = best.objective == Objective::Overlap;
     let goal = best.goal(None, 0.0).filter(|_| !are_equal_wanted);
     let of_form = plan(&form, goal);
-    let mut best = split_axes::better(of_form, best, ROUNDING);
+    let mut best = at_most_of_sum(split_axes::better(of_form, best, ROUNDING), of_sum);
     (best.textbook, best.rules_fail) = textbook;
     Ok(best)
+}
+
+/// The best plan for an objective, or that of the sum where it is better.
+fn at_most_of_sum(best: Planned, of_sum: Planned) -> Planned {
+    let objective = best.objective;
+    let mut of_sum = Planned { objective, ..of_sum };
+    if !of_sum.is_better_than(&best, ROUNDING) {
+        return best;
+    }
+    let seconds = of_sum.own_s();
+    let lower_bound_s = best.lower_bound_s().min(seconds);
+    let is_proven = lower_bound_s >= seconds * (1.0 - ROUNDING);
+    if let Origin::Searched(found) = &mut of_sum.origin {
+        found.alternatives.clear();
+        found.optimality = match is_proven {
+            true => Optimality::Optimal,
+            false => Optimality::Bounded { lower_bound_s },
+        };
+    }
+    of_sum
 }
 
 fn is_open(options: &Options) -> bool {
