@@ -68,6 +68,12 @@ fn size_and_axes(text: &str) -> (&str, &str) {
     text.split_at(places.find(|&at| !is_between(at)).unwrap_or(text.len()))
 }
 
+/// A name for a size, another one at each place in brackets; `before` is the text before it.
+fn name_of_size(before: &str) -> &'static str {
+    let place = before.rsplit('[').next().unwrap_or_default().matches(',').count();
+    ["N", "M", "K", "L"].get(place).unwrap_or(&"J")
+}
+
 /// Whether a text begins with a comparison.
 fn compares(text: &str) -> bool {
     ["<", ">", "==", "!="].iter().any(|sign| text.starts_with(sign))
@@ -82,13 +88,14 @@ impl Faulty<'_> {
             Mark::Rest => self.bad_rest(at, &marked),
             Mark::NumberAsDim => {
                 let (size, axes) = size_and_axes(&marked);
+                let name = name_of_size(&self.text[..at.start - self.span.start]);
                 Diag::error(
                     syntax::BAD_DIM,
                     format!("`{marked}` is a size, not a dimension"),
                     at,
                     "not a name",
                 )
-                .help(format!("declare `dim N={size}`, and write `N{axes}` here"))
+                .help(format!("declare `dim {name}={size}`, and write `{name}{axes}` here"))
             }
             Mark::Unbracketed => Diag::error(
                 syntax::MISSING,

@@ -113,6 +113,8 @@ struct Resolver<'a> {
     /// Sizes given by option: of dimensions, and of `repeat`.
     given_sizes: Vec<DimSize>,
     dim_names: IndexMap<String, DimId>,
+    /// The names of the dimensions that the whole file declares.
+    declared_dims: IndexSet<&'a str>,
     bad_dims: IndexSet<String>,
     /// Axes that are reported as unknown.
     bad_axes: IndexSet<String>,
@@ -192,6 +194,14 @@ fn read_ahead(file: &ast::File) -> (IndexMap<&str, &ast::Layout>, IndexMap<&str,
     (output_layouts, defined_at)
 }
 
+fn declared_dims(file: &ast::File) -> IndexSet<&str> {
+    let dims = file.statements.iter().filter_map(|statement| match &statement.node {
+        Statement::Dim(dims) => Some(dims),
+        _ => None,
+    });
+    dims.flatten().map(|dim| dim.name.node.as_str()).collect()
+}
+
 impl<'a> Resolver<'a> {
     fn new(file: &'a ast::File, overrides: &Overrides) -> Self {
         let mode = plan::mode(file, overrides);
@@ -209,6 +219,7 @@ impl<'a> Resolver<'a> {
             dims: IndexVec::new(),
             given_sizes: overrides.dims.clone(),
             dim_names: IndexMap::new(),
+            declared_dims: declared_dims(file),
             bad_dims: lost.clone(),
             bad_axes: IndexSet::new(),
             values: IndexVec::new(),

@@ -78,7 +78,7 @@ pub(crate) struct SearchArgs {
         default_value = Objective::default().name()
     )]
     pub(crate) objective: Objective,
-    /// Memory limit of a device, instead of the chip's memory: 300MB, 16GiB.
+    /// Memory limit of a device, instead of the chip's memory: 300MB, 16GiB, none.
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = setting::bytes)]
     pub(crate) memory: Option<f64>,
     /// How collectives are priced.

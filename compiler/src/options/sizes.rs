@@ -58,8 +58,8 @@ pub fn dims(text: &str) -> Result<Vec<DimSize>, String> {
     distinct(dims.collect::<Result<_, String>>()?, |dim: &DimSize| &dim.name)
 }
 
-/// The bytes of `--memory`. A number without a unit is bytes, unless it is so small that another
-/// unit must be meant.
+/// The bytes of `--memory`; `none` is no limit, infinity. A number without a unit is bytes, unless
+/// it is so small that another unit must be meant.
 ///
 /// # Errors
 ///
@@ -70,10 +70,14 @@ pub fn dims(text: &str) -> Result<Vec<DimSize>, String> {
 /// assert_eq!(shardwise::setting::bytes("300MB"), Ok(3e8));
 /// assert_eq!(shardwise::setting::bytes("16GiB"), shardwise::setting::bytes("16Gi"));
 /// assert_eq!(shardwise::setting::bytes("1e9"), Ok(1e9));
+/// assert_eq!(shardwise::setting::bytes("none"), Ok(f64::INFINITY));
 /// assert!(shardwise::setting::bytes("16").is_err_and(|error| error.contains("16GiB")));
 /// assert!(shardwise::setting::bytes("0GB").is_err());
 /// ```
 pub fn bytes(text: &str) -> Result<f64, String> {
+    if text == "none" {
+        return Ok(f64::INFINITY);
+    }
     let (bytes, has_unit) = match number::bytes(text) {
         Some(bytes) => (Some(bytes), true),
         None => (plain(text), false),
@@ -83,7 +87,7 @@ pub fn bytes(text: &str) -> Result<f64, String> {
         Some(number) if number > 0.0 => Err(format!(
             "{number} of what? write {number}GB (1000^3 bytes) or {number}GiB (1024^3)"
         )),
-        _ => Err("give bytes above zero, such as 300MB, 16GB or 16GiB".to_owned()),
+        _ => Err("give bytes above zero, such as 300MB, 16GB or 16GiB, or `none`".to_owned()),
     }
 }
 

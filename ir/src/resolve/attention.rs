@@ -23,6 +23,7 @@ use shardwise_grammar::span::Span;
 
 use super::Resolver;
 use super::define::{Operation, Target};
+use super::wording::known_functions;
 use crate::functions::{Arithmetic, Composite, Function};
 use crate::ids::DimId;
 use crate::program::{Fill, MapForm, OpKind, Operand};
@@ -91,6 +92,12 @@ struct Heads {
     of_keys: DimId,
     /// The dimension of positions that both have, where keys have none of their own.
     positions: Option<DimId>,
+}
+
+/// A number with ten digits, so that it is right in `f32`; without zeros at its end.
+fn digits(number: f64) -> String {
+    let rounded = format!("{number:.9e}").parse::<f64>();
+    rounded.unwrap_or(number).to_string()
 }
 
 impl Resolver<'_> {
@@ -309,7 +316,7 @@ impl Resolver<'_> {
         span: Span,
     ) -> Option<Operand> {
         let sizes: f64 = roles.summed.iter().map(|&dim| self.dims[dim].size as f64).product();
-        let scale = options.scale.clone().unwrap_or_else(|| format!("{:.6}", sizes.sqrt().recip()));
+        let scale = options.scale.clone().unwrap_or_else(|| digits(sizes.sqrt().recip()));
         if scale.parse::<f64>().is_ok_and(|scale| (scale - 1.0).abs() > 0.0) {
             let operation = self.map(MapForm::ScaleBy(scale), vec![scores]);
             scores = self.link_value(operation, target, span)?;
@@ -394,10 +401,12 @@ impl Resolver<'_> {
         )
     }
 
-    /// Reports options of a function that has none.
+    /// Reports options of a function that has none; of an unknown one that is reported.
     pub(super) fn may_have_options(&mut self, call: &Call) -> Option<()> {
         let Some((name, number)) = call.options.first() else { return Some(()) };
-        if TAKE_OPTIONS.contains(&call.function.node.as_str()) {
+        let function = call.function.node.as_str();
+        let is_known = known_functions().any(|known| known == function);
+        if TAKE_OPTIONS.contains(&function) || !is_known {
             return Some(());
         }
         let message = format!("`{}` has no option `{}`", call.function.node, name.node);

@@ -6,7 +6,7 @@ use shardwise_grammar::span::{Name, Span};
 
 use super::Resolver;
 use crate::ids::{AxisId, DimId, ValueId};
-use crate::program::{Dim, OpKind, Value};
+use crate::program::{Dim, OpKind, Operand, Value};
 use crate::sharding::{AxisList, AxisRef, DimPin, Pin, Reduction, Unreduced};
 use crate::{Diag, suggest};
 
@@ -24,12 +24,12 @@ impl Resolver<'_> {
         if self.mesh.named(&name.node).is_some() && !is_reported(&name.node) {
             self.axis_as_dim(name);
         } else if !is_reported(&name.node) && !is_reported(base) {
-            let diag = Diag::error(
-                names::UNKNOWN_DIM,
-                format!("dimension `{}` has no size", name.node),
-                name.span,
-                "not declared",
-            );
+            let (when, label) = match self.declared_dims.contains(name.node.as_str()) {
+                true => (" yet", "declared below"),
+                false => ("", "not declared"),
+            };
+            let message = format!("dimension `{}` has no size{when}", name.node);
+            let diag = Diag::error(names::UNKNOWN_DIM, message, name.span, label);
             self.searches += 1;
             let searched = (self.searches <= super::MOST_SEARCHES)
                 .then(|| self.dim_names.keys().map(String::as_str));
@@ -42,7 +42,9 @@ impl Resolver<'_> {
                 )
             };
             let help = self.dim_with_axes(&name.node).or_else(|| self.joined(&name.node));
-            let help = help.or_else(|| self.looked_up(&name.node)).or(near);
+            let help =
+                help.or_else(|| self.looked_up(&name.node)).or_else(|| self.later(&name.node));
+            let help = help.or(near);
             let help = help.unwrap_or_else(declare);
             self.error(diag.help(help));
             self.bad_dims.insert(name.node.clone());
@@ -73,6 +75,13 @@ impl Resolver<'_> {
                 "`{name}` is a value: the rows of a table that it names are `take_V(E, {name})`"
             )
         })
+    }
+
+    /// The help for `dim H=D/8, D=512`.
+    fn later(&self, name: &str) -> Option<String> {
+        self.declared_dims
+            .contains(name)
+            .then(|| format!("sizes are read in order: declare `{name}` before this"))
     }
 
     /// Whether a word is an axis, or several with names of a letter.
@@ -352,7 +361,9 @@ impl Resolver<'_> {
             written.span,
             format!("{parts} does not divide {}", dim.size),
         );
-        let diag = diag.and(dim.span, "its size").help(self.split_otherwise(dim, axes));
+        let is_given = self.given_sizes.iter().any(|given| given.name == dim.name);
+        let size = if is_given { "`--dim` sets another size" } else { "its size" };
+        let diag = diag.and(dim.span, size).help(self.split_otherwise(dim, axes));
         self.error(diag);
         false
     }
@@ -367,6 +378,28 @@ impl Resolver<'_> {
         };
         let is_product = matches!(op.kind, OpKind::Einsum { .. });
         (is_product && !extra.is_empty() && extra.iter().all(both)).then_some(extra)
+    }
+
+    /// The help for `h[B, D]` where `h = In + gelu(In *D W)` adds `[B, D]` and `[B, F]`: an operand
+    /// has the wanted dimensions, and the other one lacks some of them.
+    fn meeting(&self, value: &Value, wanted: &[DimId]) -> Option<String> {
+        let op = self.ops.iter().find(|op| self.values[op.result].name == value.name)?;
+        let OpKind::Map(_) = &op.kind else { return None };
+        let dims = |operand: &Operand| &self.values[operand.value].dims;
+        let lacks = |dims: &[DimId], others: &[DimId]| others.iter().any(|of| !dims.contains(of));
+        op.operands.iter().find(|operand| dims(operand) == wanted)?;
+        let other = op.operands.iter().map(dims);
+        let other = other.into_iter().find(|of| lacks(of, wanted) && lacks(wanted, of))?;
+        let list = |dims: &[DimId], between: &str| {
+            let names: Vec<&str> = dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect();
+            names.join(between)
+        };
+        let extra: Vec<DimId> = other.iter().copied().filter(|of| !wanted.contains(of)).collect();
+        let (wanted, other, extra) = (list(wanted, ", "), list(other, ", "), list(&extra, ","));
+        Some(format!(
+            "[{wanted}] and [{other}] meet, so the result has the dimensions of both; to keep \
+                [{wanted}], multiply the other by a parameter first: `(…) *{extra} W`"
+        ))
     }
 
     /// What to do where axes are longer than a dimension: split the rest over another, before
@@ -411,7 +444,9 @@ impl Resolver<'_> {
                 let shared = list(&shared).replace(", ", ",");
                 format!("both factors have `{shared}`: `*{shared}` contracts it, `*` keeps it")
             }
-            None => format!("write `{name}[{}]` with its subscripts", list(&value.dims)),
+            None => self.meeting(value, dims).unwrap_or_else(|| {
+                format!("write `{name}[{}]` with its subscripts", list(&value.dims))
+            }),
         };
         self.error(diag.help(help));
         false

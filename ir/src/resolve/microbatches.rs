@@ -98,7 +98,7 @@ impl Resolver<'_> {
 
     /// Reports a value of microbatches that is named outside them.
     pub(super) fn of_a_microbatch(&mut self, value: ValueId, name: &Name) {
-        let message = format!("each microbatch has a `{}` of its own", name.node);
+        let message = format!("each microbatch has its own `{}`", name.node);
         let diag = Diag::error(codes::OF_A_MICROBATCH, message, name.span, "of which microbatch?");
         let diag = diag.and(self.values[value].span, "given for each microbatch");
         self.error(diag.help(format!(

@@ -63,21 +63,6 @@ impl Resolver<'_> {
                 span,
             );
         }
-        let known = || {
-            let reductions = ReduceFn::ALL.iter().map(|reduction| reduction.name());
-            let calls = Function::ALL.iter().map(|function| function.name()).chain(reductions);
-            let composites = Composite::ALL.iter().map(|composite| composite.name());
-            let alongs = AlongFn::ALL.iter().map(|along| along.name());
-            let others =
-                ["cast", "broadcast", "last", "total", "offload", "reload", attention::NAME];
-            let synonyms = structure::SYNONYMS.map(|(synonym, _)| synonym);
-            calls
-                .chain(others)
-                .chain(composites)
-                .chain(alongs)
-                .chain(structure::NAMES)
-                .chain(synonyms)
-        };
         let word = call
             .subscript
             .as_ref()
@@ -92,8 +77,9 @@ impl Resolver<'_> {
             }
             _ => (short.to_owned(), call.function.span),
         };
-        let near =
-            || suggest::nearest(&name, known()).map(|near| format!("did you mean `{near}`?"));
+        let near = || {
+            suggest::nearest(&name, known_functions()).map(|near| format!("did you mean `{near}`?"))
+        };
         let translated = self.translated(call).filter(|_| !self.goes_on(call));
         let near = translated.or_else(|| habits::function(call)).or_else(near);
         let diag = Diag::error(
@@ -110,6 +96,17 @@ impl Resolver<'_> {
         self.error(diag.help(near.unwrap_or_else(why)));
         None
     }
+}
+
+/// The names of all functions.
+pub(super) fn known_functions() -> impl Iterator<Item = &'static str> {
+    let reductions = ReduceFn::ALL.iter().map(|reduction| reduction.name());
+    let calls = Function::ALL.iter().map(|function| function.name()).chain(reductions);
+    let composites = Composite::ALL.iter().map(|composite| composite.name());
+    let alongs = AlongFn::ALL.iter().map(|along| along.name());
+    let others = ["cast", "broadcast", "last", "total", "offload", "reload", attention::NAME];
+    let synonyms = structure::SYNONYMS.map(|(synonym, _)| synonym);
+    calls.chain(others).chain(composites).chain(alongs).chain(structure::NAMES).chain(synonyms)
 }
 
 /// `select(mask, a, b)`, `ema(a, b, 0.9)`: an example of a correct call.

@@ -73,7 +73,7 @@ impl<'p> Words<'p> {
     }
 
     pub(super) fn of_a_layer(self, step: &Step, value: ValueId) -> Diag {
-        let message = format!("each layer has a `{}` of its own", self.name(value));
+        let message = format!("each layer has its own `{}`", self.name(value));
         let diag = Diag::error(repeat::OF_A_LAYER, message, self.span(step), "of which layer?");
         diag.and(self.program.values[value].span, "given inside a block")
             .help("`last(…)` takes that of the last layer out of its block")

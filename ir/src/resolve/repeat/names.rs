@@ -7,11 +7,11 @@ use shardwise_grammar::span::{Name, Span};
 use super::super::Resolver;
 use super::super::define::{Operation, Target};
 use super::{Block, End};
-use crate::Diag;
 use crate::codes::repeat as codes;
 use crate::ids::{RepeatId, ValueId};
 use crate::program::{BlockKind, Blocks, MapForm, Mode, Operand, Program, Repeat};
 use crate::renumber;
+use crate::{Diag, Role};
 
 /// Removes exports that were made for names which nothing reads.
 pub(in crate::resolve) fn drop_unread(program: &mut Program, exported: &IndexSet<ValueId>) {
@@ -196,14 +196,22 @@ impl Resolver<'_> {
             let is_scan = |block: RepeatId| self.repeats[block].scan.is_some();
             let is_stacked = self.repeats.outwards(of).any(is_scan);
             let layer = if is_stacked { "step" } else { "layer" };
-            let diag = Diag::error(
-                codes::OF_A_LAYER,
-                format!("each {layer} has a `{}` of its own", name.node),
-                name.span,
-                format!("of which {layer}?"),
-            );
+            let is_param = self.values[value].role == Some(Role::Param);
+            let is_of_stage = of.is_some_and(|block| self.repeats[block].kind == BlockKind::Stage);
+            let (message, label) = if is_param && is_of_stage {
+                (
+                    format!("`{}` is a parameter of one stage", name.node),
+                    "in another one".to_owned(),
+                )
+            } else {
+                (format!("each {layer} has its own `{}`", name.node), format!("of which {layer}?"))
+            };
+            let diag = Diag::error(codes::OF_A_LAYER, message, name.span, label);
             let diag = diag.and(self.values[value].span, "given inside a block");
-            let help = if is_stacked {
+            let help = if is_param {
+                "declare `{0}` before the block, or before the `pipeline` that it is in, to \
+                    share it"
+            } else if is_stacked {
                 "write `stack({0})` after the scan for those of all steps, `last({0})` for that of \
                     the last, `total({0})` for the sum of all, or carry it"
             } else {

@@ -18,7 +18,7 @@ fn source(mesh: &str, statement: &str) -> String {
 }
 
 const FORMS: [(&str, &str); 5] = [
-    ("o = attention_H(q, k, v)", "o = softmax_S(0.353553 * (q *H k)) *S v"),
+    ("o = attention_H(q, k, v)", "o = softmax_S(0.3535533906 * (q *H k)) *S v"),
     (
         "o = attention(q, k, v, causal, scale=0.5)",
         "o = softmax_S(causal_{T,S}(0.5 * (q *H k))) *S v",
@@ -26,11 +26,11 @@ const FORMS: [(&str, &str); 5] = [
     ("o = attention(q, k, v, scale=1)", "o = softmax_S(q *H k) *S v"),
     (
         "o = attention(q, k, v, causal, cap=5.0)",
-        "o = softmax_S(causal_{T,S}(5.0 * tanh((0.353553 * (q *H k)) / 5.0))) *S v",
+        "o = softmax_S(causal_{T,S}(5.0 * tanh((0.3535533906 * (q *H k)) / 5.0))) *S v",
     ),
     (
         "o = attention(q, k, v, causal, window=6)",
-        "l = causal_{T,S}(0.353553 * (q *H k))\n\
+        "l = causal_{T,S}(0.3535533906 * (q *H k))\n\
         o = softmax_S(select(position_T(l) - position_S(l) < 6, l, -1e9)) *S v",
     ),
 ];
