@@ -23,13 +23,16 @@ use shardwise_ir::{Diag, Severity, Span};
 pub use fit::{Figure, GroupFit, Residual};
 
 use crate::diagnostics::Findings;
+use crate::display::units::counted;
 use crate::hardware;
 use fit::{GROUPS, Row};
-use measurement::Measurement;
+use measurement::{Kernel, Measurement};
 use text::Text;
 
 /// More measurements than any machine needs, which would take minutes to fit.
 const MOST_MEASUREMENTS: usize = 20_000;
+/// Numbers of nodes that are tried for those that a message names.
+const MOST_NODES: usize = 10_000;
 
 /// What was fitted. Displays as the fit, its residuals, and what was left out.
 #[derive(Clone, Debug)]
@@ -49,8 +52,9 @@ pub struct Calibration {
 ///
 /// # Errors
 ///
-/// SW412: texts without measurements and rows that lack something, each with its line; more rows
-/// than are fitted; or none of the chip `base`.
+/// SW412: texts without measurements and rows that lack something, each with its line; collectives
+/// over more devices in one node than a node of `base` has; more rows than are fitted; or none of
+/// the chip `base`.
 ///
 /// ```
 /// use shardwise::{Hardware, calibrate::calibrate};
@@ -120,14 +124,33 @@ fn unusable(count: usize, of_other_chips: usize, base: &Hardware) -> Option<Diag
 fn priced(measurements: Vec<Measurement>, base: &Hardware) -> Result<Vec<Row>, Vec<Diag>> {
     let rows: Vec<Result<Row, Diag>> = measurements
         .into_par_iter()
-        .map(|measurement| match measurement.kernel.priced(base) {
-            Ok(priced) => Ok(Row { measurement, priced }),
-            Err(findings) => Err(unpriced(&measurement, &findings)),
+        .map(|measurement| match outgrown_node(&measurement, base) {
+            Some(diag) => Err(diag),
+            None => match measurement.kernel.priced(base) {
+                Ok(priced) => Ok(Row { measurement, priced }),
+                Err(findings) => Err(unpriced(&measurement, &findings)),
+            },
         })
         .collect();
     let (rows, faults): (Vec<_>, Vec<_>) = rows.into_iter().partition(Result::is_ok);
     let faults: Vec<Diag> = faults.into_iter().filter_map(Result::err).take(1).collect();
     if faults.is_empty() { Ok(rows.into_iter().flatten().collect()) } else { Err(faults) }
+}
+
+/// Why a collective over devices of one node is not one on this chip: its nodes have fewer. Their
+/// mesh would be split over several nodes, and the network would be fitted to links of one.
+fn outgrown_node(measurement: &Measurement, base: &Hardware) -> Option<Diag> {
+    let Kernel::Collective { devices, nodes: 1, .. } = measurement.kernel else { return None };
+    let chips = base.nvlink_domain().filter(|&chips| devices > chips)?;
+    let mut tried = (devices.div_ceil(chips)..devices).take(MOST_NODES);
+    let nodes = tried.find(|&nodes| devices.is_multiple_of(nodes)).unwrap_or(devices);
+    let has = counted(chips, "chip");
+    let message = format!("{devices} devices in one node, and a node of `{}` has {has}", base.name);
+    let diag = Diag::error(BAD_MEASUREMENTS, message, measurement.span, "measured here");
+    Some(diag.help(format!(
+        "if they are in several nodes, give `nodes={nodes}` in CSV, or the host of each rank in a \
+            log; else name a chip with larger nodes with `--hardware`"
+    )))
 }
 
 fn unpriced(measurement: &Measurement, findings: &Findings) -> Diag {

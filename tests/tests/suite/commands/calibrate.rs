@@ -282,6 +282,45 @@ fn what_is_given_twice_is_refused_and_what_is_quoted_or_blank_is_not() {
 }
 
 #[test]
+fn more_devices_in_one_node_than_a_node_has_are_refused() {
+    let rows = |devices: u64, nodes: &str| {
+        let head = "kind,bytes,devices,nodes,measured_us\n";
+        [1024, 65_536, 1 << 24]
+            .map(|bytes| format!("all_gather,{bytes},{devices},{nodes},{bytes}\n"))
+            .iter()
+            .fold(head.to_owned(), |text, row| text + row)
+    };
+    let rank = "#  Rank  2 Group  0 Pid   7 on node-1 device  2 [0000:43:00] NVIDIA H100\n";
+    let output = format!("# all_gather_perf\n{}", nccl_output());
+    let log = output.replace("# Using devices\n", &format!("# Using devices\n{}", rank.repeat(14)));
+    for (text, devices, nodes, line) in [
+        (rows(16, "1"), 16, 2, 2),
+        (rows(12, ""), 12, 2, 2),
+        (rows(11, ""), 11, 11, 2),
+        (log, 16, 2, 25),
+    ] {
+        let findings = calibrate(&[("bench", &text)], &h100(), "mine").expect_err(&text);
+        let [report] = &findings.reports[..] else { panic!("{findings}") };
+        let message = format!("{devices} devices in one node, and a node of `h100` has 8 chips");
+        assert_eq!((report.diag.code, &report.diag.message), ("SW412", &message));
+        let help = report.diag.help.as_deref().unwrap_or_default();
+        assert!(
+            help.contains(&format!("`nodes={nodes}`")) && help.contains("--hardware"),
+            "{help}"
+        );
+        assert!(drawn(&findings).contains(&format!("[bench:{line}:1]")), "{}", drawn(&findings));
+    }
+    // Nodes of several, a larger node, and chips without nodes.
+    let larger = hardware::parse("c.toml", "[c]\nbase = \"h100\"\npod = [16]\n").expect("a file");
+    let torus = Hardware::preset("tpu-v5p").expect("a preset");
+    for (text, chip) in
+        [(rows(16, "2"), &h100()), (rows(16, ""), &larger[0]), (rows(16, ""), &torus)]
+    {
+        assert!(calibrate(&[("bench", &text)], chip, "mine").is_ok(), "{text}");
+    }
+}
+
+#[test]
 fn what_the_chip_lacks_is_reported_at_the_measurement() {
     let text = "kind,bytes,devices,nodes,measured_us\nall_reduce,1024,16,2,12\n";
     let bare = hardware::parse("bare.toml", "[bare]\nbf16 = 1e15\n").expect("a hardware file");
