@@ -9,6 +9,7 @@
 
 mod csv_rows;
 mod fit;
+mod fitter;
 mod least_squares;
 mod measurement;
 mod nccl;

@@ -5,15 +5,15 @@ use rayon::prelude::*;
 use shardwise_ir::hardware::Hardware;
 use shardwise_ir::rates::MeasuredRates;
 
-use super::least_squares::{Range, Task};
+use super::fitter::{Fit, Fitter};
+use super::least_squares::LEAST_NOISE;
 use super::measurement::{Kernel, Measurement, Priced};
-use crate::hardware::numbers::{self, Number, Scale};
 
 /// Figures that are fitted together, since the same kernels depend on them.
 pub(super) struct Group {
     pub(super) name: &'static str,
     /// What the keys of its figures begin with.
-    prefixes: &'static [&'static str],
+    pub(super) prefixes: &'static [&'static str],
     has: fn(&Kernel) -> bool,
 }
 
@@ -44,15 +44,6 @@ const LARGEST_SPREAD: f64 = 0.3;
 /// A measurement is left out whose residual is so many times the typical one, and above a tenth.
 const OUTLIER: f64 = 5.0;
 const SMALLEST_OUTLIER: f64 = 0.1;
-/// A figure is determined if its standard error is at most this share of it; a time also if that is
-/// at most a tenth of the shortest measured one.
-const DETERMINED: f64 = 0.3;
-
-/// The end of keys of the share at which a switch itself reduces; some do not.
-const IN_SWITCH: &str = "_in_switch";
-/// Another figure has to lower the loss to this share of it.
-const WORTH_A_FIGURE: f64 = 0.95;
-
 /// A measurement that is priced.
 pub(super) struct Row {
     pub(super) measurement: Measurement,
@@ -105,6 +96,10 @@ pub struct GroupFit {
     pub figures: Vec<Figure>,
     /// Keys that measurements depend on and do not determine: they stay as they were.
     pub undetermined: Vec<&'static str>,
+    /// Keys whose figures meet the measurements as well as fitted ones would: they stay, too.
+    pub kept: Vec<&'static str>,
+    /// Keys whose figures the measurements contradict: the chip does not have what they are of.
+    pub removed: Vec<&'static str>,
     /// Every measurement of the group.
     pub residuals: Vec<Residual>,
     /// The mean error before the fit, of the measurements that were not left out.
@@ -119,8 +114,41 @@ impl GroupFit {
 
     /// Mean and median of the absolute errors of the fitted measurements.
     pub fn mean_and_median(&self) -> (f64, f64) {
-        mean_and_median(self.fitted().map(|residual| residual.error().abs()).collect())
+        errors_of(&self.residuals)
     }
+
+    /// The better of the chip's own figures and the fitted ones, which are written into
+    /// `hardware`. Where the chip's own are off by less than clocks are, there is nothing to fit.
+    fn better(
+        name: &'static str,
+        fit: Fit<'_>,
+        before: Vec<Residual>,
+        after: Vec<Residual>,
+        hardware: &mut Hardware,
+    ) -> Self {
+        let (before_fit, after_fit) = (errors_of(&before).0, errors_of(&after).0);
+        let start = Self {
+            name,
+            figures: Vec::new(),
+            undetermined: fit.held.clone(),
+            kept: Vec::new(),
+            removed: Vec::new(),
+            residuals: before,
+            before: before_fit,
+        };
+        if before_fit > LEAST_NOISE && after_fit < before_fit {
+            hardware.measured = fit.rates();
+            let (figures, removed) = (fit.figures(), fit.removed);
+            return Self { figures, removed, residuals: after, ..start };
+        }
+        let fitted = fit.keys.iter().map(|(key, ..)| *key);
+        Self { kept: fitted.chain(fit.removed).collect(), ..start }
+    }
+}
+
+fn errors_of(residuals: &[Residual]) -> (f64, f64) {
+    let fitted = residuals.iter().filter(|residual| residual.left_out.is_none());
+    mean_and_median(fitted.map(|residual| residual.error().abs()).collect())
 }
 
 /// Mean and median; 0 of nothing.
@@ -141,44 +169,22 @@ pub(super) fn fit(group: &Group, rows: &[Row], hardware: &mut Hardware) -> Optio
     let mut noise: Vec<Option<String>> = noisy(&rows);
     let before_s = predict(&rows, &hardware.measured);
     let mut fitter = Fitter { base: hardware.clone(), rows: used(&rows, &noise) };
-    let mut keys = fitter.keys(group);
-    let mut values = fitter.choose(&mut keys);
-    let outliers = outliers(&rows, &noise, &fitter.rates(&keys, &values));
+    let keys = fitter.keys(group);
+    let mut fit = fitter.choose(&keys);
+    let outliers = outliers(&rows, &noise, &fit.rates());
     if outliers.iter().any(Option::is_some) {
         noise
             .iter_mut()
             .zip(outliers)
             .for_each(|(noise, outlier)| *noise = noise.take().or(outlier));
         fitter.rows = used(&rows, &noise);
-        values = fitter.choose(&mut keys);
+        fit = fitter.choose(&keys);
     }
-    let mut undetermined = Vec::new();
-    let mut errors = fitter.errors(&keys, &values);
-    while let Some(worst) = fitter.least_determined(&keys, &values, &errors) {
-        undetermined.push(keys.remove(worst).0);
-        values = fitter.fit(&keys);
-        errors = fitter.errors(&keys, &values);
-    }
-    let values: Vec<f64> = values.iter().map(|&value| rounded(value)).collect();
-    hardware.measured = fitter.rates(&keys, &values);
-    let fitted_s = predict(&rows, &hardware.measured);
-    let figures = keys.iter().zip(values).zip(errors);
-    let figures = figures.map(|((&&(key, what, scale, _), value), error)| Figure {
-        key,
-        what,
-        value,
-        error,
-        is_share: scale == Scale::Share,
-    });
-    let kept = |at: &usize| noise[*at].is_none();
-    let off = |at: usize| (before_s[at] / rows[at].measurement.seconds - 1.0).abs();
-    Some(GroupFit {
-        name: group.name,
-        figures: figures.collect(),
-        undetermined,
-        before: mean_and_median((0..rows.len()).filter(kept).map(off).collect()).0,
-        residuals: residuals(&rows, &fitted_s, noise),
-    })
+    fit.hold_undetermined();
+    fit.round();
+    let before = residuals(&rows, &before_s, noise.clone());
+    let after = residuals(&rows, &predict(&rows, &fit.rates()), noise);
+    Some(GroupFit::better(group.name, fit, before, after, hardware))
 }
 
 fn residuals(rows: &[&Row], fitted_s: &[f64], noise: Vec<Option<String>>) -> Vec<Residual> {
@@ -193,17 +199,12 @@ fn residuals(rows: &[&Row], fitted_s: &[f64], noise: Vec<Option<String>>) -> Vec
 }
 
 /// Seconds of all rows.
-fn predict(rows: &[&Row], rates: &MeasuredRates) -> Vec<f64> {
+pub(super) fn predict(rows: &[&Row], rates: &MeasuredRates) -> Vec<f64> {
     rows.par_iter().map(|row| row.priced.seconds(rates)).collect()
 }
 
 fn used<'r>(rows: &[&'r Row], noise: &[Option<String>]) -> Vec<&'r Row> {
     rows.iter().zip(noise).filter(|(_, noise)| noise.is_none()).map(|(row, _)| *row).collect()
-}
-
-/// Three significant digits.
-fn rounded(value: f64) -> f64 {
-    format!("{value:.2e}").parse().unwrap_or(value)
 }
 
 /// Why measurements are too noisy to use: their own runs differ, or others of the same kernel do.
@@ -239,109 +240,4 @@ fn outliers(rows: &[&Row], noise: &[Option<String>], rates: &MeasuredRates) -> V
     let limit = (OUTLIER * median).max(SMALLEST_OUTLIER);
     let reason = |ratio: &f64| format!("{:.2} times what all others predict", ratio.exp());
     ratios.iter().map(|ratio| (ratio.abs() > limit).then(|| reason(ratio))).collect()
-}
-
-/// The rows that are fitted, and the chip that the fit starts from.
-struct Fitter<'r> {
-    base: Hardware,
-    rows: Vec<&'r Row>,
-}
-
-type Keys = Vec<&'static Number>;
-
-impl Fitter<'_> {
-    /// The rates of the chip with other figures under these keys.
-    fn rates(&self, keys: &[&'static Number], values: &[f64]) -> MeasuredRates {
-        let mut hardware = self.base.clone();
-        for ((.., field), &value) in keys.iter().zip(values) {
-            *field(&mut hardware) = Some(value);
-        }
-        hardware.measured
-    }
-
-    /// The keys of the group that prices depend on.
-    fn keys(&self, group: &Group) -> Keys {
-        let all: Keys = numbers::MEASURED
-            .iter()
-            .filter(|(key, ..)| group.prefixes.iter().any(|prefix| key.starts_with(prefix)))
-            .collect();
-        let start = self.start(&all);
-        let at = predict(&self.rows, &self.rates(&all, &start));
-        let changes = |&number: &usize| {
-            let mut values = start.clone();
-            values[number] *= 0.8;
-            predict(&self.rows, &self.rates(&all, &values)) != at
-        };
-        (0..all.len()).filter(changes).map(|number| all[number]).collect()
-    }
-
-    /// The chip's own figures, or typical ones.
-    fn start(&self, keys: &[&'static Number]) -> Vec<f64> {
-        let mut base = self.base.clone();
-        let mut value = |(_, _, scale, field): &&Number| match (*field(&mut base), scale) {
-            (Some(own), _) if own > 1e-7 => own,
-            (_, Scale::Share) => 0.7,
-            _ => 3e-6,
-        };
-        keys.iter().map(&mut value).collect()
-    }
-
-    fn with_task<T>(&self, keys: &[&'static Number], run: impl Fn(&Task<'_>) -> T) -> T {
-        let range = |(_, _, scale, _): &&Number| {
-            if *scale == Scale::Share { Range::Share } else { Range::Time }
-        };
-        let ranges: Vec<Range> = keys.iter().map(range).collect();
-        let measured_s: Vec<f64> = self.rows.iter().map(|row| row.measurement.seconds).collect();
-        let law = |values: &[f64]| predict(&self.rows, &self.rates(keys, values));
-        run(&Task { ranges: &ranges, measured_s: &measured_s, predict: &law })
-    }
-
-    fn fit(&self, keys: &[&'static Number]) -> Vec<f64> {
-        if keys.is_empty() {
-            return Vec::new();
-        }
-        self.with_task(keys, |task| task.fit(&self.start(keys)))
-    }
-
-    /// The fitted numbers; without the reduction in the switch where it does not explain more than
-    /// the ring does: its share is then not that of slow switches, but nothing.
-    fn choose(&mut self, keys: &mut Keys) -> Vec<f64> {
-        let values = self.fit(keys);
-        let Some(place) = keys.iter().position(|(key, ..)| key.ends_with(IN_SWITCH)) else {
-            return values;
-        };
-        let mut without = Self { base: self.base.clone(), rows: self.rows.clone() };
-        let mut fewer = keys.clone();
-        let (.., field) = fewer.remove(place);
-        *field(&mut without.base) = None;
-        let plain = without.fit(&fewer);
-        let loss = self.with_task(keys, |task| task.loss(&values));
-        if loss < WORTH_A_FIGURE * without.with_task(&fewer, |task| task.loss(&plain)) {
-            return values;
-        }
-        (*self, *keys) = (without, fewer);
-        plain
-    }
-
-    fn errors(&self, keys: &[&'static Number], values: &[f64]) -> Vec<f64> {
-        if keys.is_empty() {
-            return Vec::new();
-        }
-        self.with_task(keys, |task| task.standard_errors(values))
-    }
-
-    /// The number that the measurements determine least, if there is one that they do not.
-    fn least_determined(&self, keys: &Keys, values: &[f64], errors: &[f64]) -> Option<usize> {
-        let seconds = self.rows.iter().map(|row| row.measurement.seconds);
-        let shortest_s = seconds.fold(f64::INFINITY, f64::min);
-        let excess = |at: &usize| {
-            let own = DETERMINED * values[*at];
-            let allowed = if keys[*at].2 == Scale::Share { own } else { own.max(0.1 * shortest_s) };
-            // A number that nothing depends on has no error at all.
-            if errors[*at].is_finite() { errors[*at] / allowed } else { f64::INFINITY }
-        };
-        let worst = (0..keys.len()).max_by(|a, b| excess(a).total_cmp(&excess(b)))?;
-        // As many numbers as measurements meet them whatever they are.
-        (excess(&worst) > 1.0 || keys.len() >= self.rows.len()).then_some(worst)
-    }
 }

@@ -13,7 +13,7 @@ use nalgebra::{DMatrix, DVector, Dyn, SymmetricEigen};
 const LOSS_SCALE: f64 = 0.1;
 
 /// The noise that is assumed at least, where measurements agree better than clocks do.
-const LEAST_NOISE: f64 = 0.005;
+pub(super) const LEAST_NOISE: f64 = 0.005;
 
 /// The range of a fitted number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -67,9 +67,14 @@ impl Display for GroupFit {
         for figure in &self.figures {
             writeln!(f, "{}", figure.line())?;
         }
-        if !self.undetermined.is_empty() {
-            let keys = self.undetermined.join(", ");
-            writeln!(f, "  not determined by these measurements, left as before: {keys}")?;
+        for (what, keys) in [
+            ("not determined by these measurements, left as before", &self.undetermined),
+            ("met as well by the figures as they are, which stay", &self.kept),
+            ("contradicted by these measurements, left out of the file", &self.removed),
+        ] {
+            if !keys.is_empty() {
+                writeln!(f, "  {what}: {}", keys.join(", "))?;
+            }
         }
         if mean > HOPELESS {
             writeln!(f, "  these figures do not explain the measurements; is this the chip?")?;

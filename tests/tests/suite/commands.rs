@@ -2,6 +2,7 @@
 
 mod build_script;
 mod calibrate;
+mod calibrate_fit;
 mod diff;
 mod explain;
 mod export_chakra;

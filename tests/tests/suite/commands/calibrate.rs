@@ -6,15 +6,15 @@ use shardwise::{Hardware, Options, Rates, hardware};
 use shardwise_tests::planning::planned;
 use shardwise_tests::{drawn, read};
 
-fn h100() -> Hardware {
+pub(super) fn h100() -> Hardware {
     Hardware::preset("h100").expect("a preset")
 }
 
-fn fitted(text: &str, base: &Hardware) -> Calibration {
+pub(super) fn fitted(text: &str, base: &Hardware) -> Calibration {
     calibrate(&[("bench.csv", text)], base, "mine").unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn group<'c>(fitted: &'c Calibration, name: &str) -> &'c GroupFit {
+pub(super) fn group<'c>(fitted: &'c Calibration, name: &str) -> &'c GroupFit {
     fitted.groups.iter().find(|group| group.name == name).expect("a group")
 }
 
@@ -151,7 +151,7 @@ fn sampled_kernels_are_met_at_least_as_well_as_by_the_preset() {
         for name in ["products", "attention", "collectives"] {
             let group = group(&fitted, name);
             let (mean, _) = group.mean_and_median();
-            assert!(mean <= group.before + 0.005 && mean < 0.35, "{chip} {name}\n{fitted}");
+            assert!(mean <= group.before && mean < 0.35, "{chip} {name}\n{fitted}");
         }
         let products = group(&fitted, "products").mean_and_median();
         let links = group(&fitted, "collectives").mean_and_median();

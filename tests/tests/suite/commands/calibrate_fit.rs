@@ -1,0 +1,83 @@
+//! Which figures `calibrate` fits: what measurements do not determine stays as the chip has it, and
+//! no fit is worse than the chip's own figures.
+
+use shardwise::{Hardware, Options, Rates};
+use shardwise_tests::planning::planned;
+
+use super::calibrate::{fitted, group, h100};
+
+/// Seconds of a program at the measured rates of a chip, which may be no preset.
+fn planned_s(chip: &Hardware, program: &str) -> f64 {
+    let own = Hardware { name: "own".to_owned(), ..chip.clone() };
+    let options = Options { known: vec![own], rates: Some(Rates::Measured), ..Options::default() };
+    planned(&format!("hardware own\n{program}"), &options).report.serial_s
+}
+
+/// Measurements of collectives over so many devices of one node, from 1 kB to `most` bytes: their
+/// times on `chip`, off by at most the share `noise`.
+fn collectives(chip: &Hardware, kinds: &[&str], most: u64, noise: f64) -> String {
+    let mut text = String::from("kind,bytes,devices,measured_us\n");
+    let mut uniform = 0.0_f64;
+    for kind in kinds {
+        let array = if *kind == "all_reduce" { "A: int8[N] {U_X}" } else { "A: int8[N_X]" };
+        for devices in [2, 4, 8] {
+            for bytes in (5..).map(|power| 4_u64.pow(power)).take_while(|bytes| *bytes <= most) {
+                let program =
+                    format!("mesh X={devices}\ndim N={bytes}\ninput {array}\noutput A[N]\n");
+                // Multiples of the golden ratio without their whole part spread evenly.
+                uniform = (uniform + 0.618_033_988_749_895).fract();
+                let off = 1.0 + 2.0 * noise * (uniform - 0.5);
+                let time_us = 1e6 * planned_s(chip, &program) * off;
+                text += &format!("{kind},{bytes},{devices},{time_us:.2}\n");
+            }
+        }
+    }
+    text
+}
+
+/// The rows over so many devices.
+fn over(devices: u64, text: &str) -> String {
+    let devices = devices.to_string();
+    let is_kept =
+        |line: &&str| line.starts_with("kind") || line.split(',').nth(2) == Some(&devices);
+    text.split_inclusive('\n').filter(is_kept).collect()
+}
+
+#[test]
+fn nothing_changes_where_the_chip_has_the_measured_times() {
+    let text = over(8, &collectives(&h100(), &["all_reduce"], 1 << 20, 0.0));
+    let fitted = fitted(&text, &h100());
+    assert_eq!(fitted.hardware.measured, h100().measured, "{fitted}");
+    let links = group(&fitted, "collectives");
+    assert!(links.figures.is_empty() && links.removed.is_empty(), "{fitted}");
+    // Every figure is listed that the times depend on.
+    let mut listed = [&links.undetermined[..], &links.kept[..]].concat();
+    listed.sort_unstable();
+    let all = ["link_fixed", "link_in_switch", "link_per_device", "link_saturation", "link_share"];
+    assert_eq!(listed, all, "{fitted}");
+    assert!(links.undetermined.contains(&"link_in_switch"), "{fitted}");
+}
+
+#[test]
+fn a_share_of_the_switch_that_few_of_many_rows_show_is_found_in_noise() {
+    let mut machine = h100();
+    let link = &mut machine.measured.link;
+    (link.share, link.in_switch, link.saturation_s) = (Some(0.7), Some(0.45), Some(8e-6));
+    let kinds = [&["all_gather"; 12][..], &["all_reduce"]].concat();
+    let text = collectives(&machine, &kinds, 1 << 32, 0.15);
+    let fitted = fitted(&text, &h100());
+    let share = fitted.hardware.measured.link.in_switch.unwrap_or_default();
+    assert!((share / 0.45 - 1.0).abs() < 0.06, "{share}\n{fitted}");
+    assert!(fitted.hardware_file().contains("link_in_switch = "), "{fitted}");
+}
+
+#[test]
+fn a_switch_that_does_not_reduce_is_reported_as_left_out() {
+    let mut machine = h100();
+    (machine.measured.link.share, machine.measured.link.in_switch) = (Some(0.7), None);
+    let text = collectives(&machine, &["all_gather", "all_reduce"], 1 << 32, 0.02);
+    let fitted = fitted(&text, &h100());
+    assert_eq!(fitted.hardware.measured.link.in_switch, None, "{fitted}");
+    assert_eq!(group(&fitted, "collectives").removed, ["link_in_switch"], "{fitted}");
+    assert!(fitted.to_string().contains("left out of the file: link_in_switch"), "{fitted}");
+}
