@@ -18,6 +18,10 @@ const IN_SWITCH: &str = "_in_switch";
 /// that for one figure in 200 (the F-test).
 const WORTH_A_FIGURE: f64 = 8.0;
 
+/// The ends of keys of two times that are one sum over any single number of devices.
+const FIXED: &str = "_fixed";
+const PER_DEVICE: &str = "_per_device";
+
 pub(super) type Keys = Vec<&'static Number>;
 
 /// The rows that are fitted, and the chip that the fit starts from.
@@ -161,12 +165,19 @@ impl Fit<'_> {
         }
     }
 
-    /// The key that the rows determine least, if there is one that they do not.
+    /// The key that the rows determine least, if there is one that they do not. Of two times that
+    /// are one sum it is that of a device, whatever the rounding of the rows is.
     fn least_determined(&self) -> Option<usize> {
         let excess = self.excess();
         let worst = (0..self.keys.len()).max_by(|&a, &b| excess[a].total_cmp(&excess[b]))?;
         // As many numbers as measurements meet them whatever they are.
-        (excess[worst] > 1.0 || self.keys.len() >= self.fitter.rows.len()).then_some(worst)
+        if excess[worst] <= 1.0 && self.keys.len() < self.fitter.rows.len() {
+            return None;
+        }
+        let network = self.keys[worst].0.strip_suffix(FIXED);
+        let is_other = |(key, ..): &&Number| key.strip_suffix(PER_DEVICE) == network;
+        let other = network.and_then(|_| self.keys.iter().position(is_other));
+        Some(other.filter(|&other| excess[other] > 1.0).unwrap_or(worst))
     }
 
     /// The standard error of each figure over that of one that is just determined.

@@ -195,11 +195,22 @@ fn the_output_of_nccl_tests_is_read() {
         let links = group(&fitted, "collectives");
         assert_eq!(links.residuals.len(), 22, "out of place and in place");
         assert!((fitted.hardware.measured.link.share.unwrap() - 0.7).abs() < 0.02, "{fitted}");
-        // Two devices alone do not tell a time for each device from one for all of them.
-        let (found, before) = (fitted.hardware.measured.link, h100().measured.link);
-        let is_left = [found.fixed_s == before.fixed_s, found.per_device_s == before.per_device_s];
-        assert_eq!(is_left.iter().filter(|left| **left).count(), 1, "{fitted}");
-        assert!(fitted.to_string().contains("not determined"), "{fitted}");
+        let before = h100().measured.link;
+        assert_eq!(fitted.hardware.measured.link.per_device_s, before.per_device_s, "{fitted}");
+    }
+}
+
+#[test]
+fn of_two_times_that_are_one_sum_that_of_a_device_stays() {
+    let output = format!("# all_gather_perf\n{}", nccl_output());
+    for text in [output.clone(), output.repeat(2), output.repeat(3)] {
+        let fitted = fitted(&text, &h100());
+        let links = group(&fitted, "collectives");
+        assert_eq!(links.undetermined, ["link_per_device"], "{fitted}");
+        // 6 us, without the time of two devices.
+        let fixed_s = fitted.hardware.measured.link.fixed_s.unwrap_or_default();
+        let per_device_s = h100().measured.link.per_device_s.unwrap_or_default();
+        assert!((fixed_s + 2.0 * per_device_s - 6e-6).abs() < 2e-7, "{fitted}");
     }
 }
 
