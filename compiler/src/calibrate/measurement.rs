@@ -21,7 +21,7 @@ use crate::options::{Fusion, Options, Refinement, Strategy};
 /// What was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kernel {
-    /// `[m, k]` times `[k, n]`.
+    /// `[m, k]` times weights `[k, n]`.
     Product { dtype: DType, m: u64, n: u64, k: u64 },
     /// Fused attention: causal where there are as many queries as keys.
     Attention(Attention),
@@ -76,7 +76,8 @@ impl Kernel {
                 let dtype = dtype.name();
                 format!(
                     "mesh X=1\ndim M={m}, N={n}, K={k}\n\
-                     input A: {dtype}[M, K], B: {dtype}[K, N]\nC = A *K B\noutput C[M, N]\n"
+                     input A: {dtype}[M, K]\nparam B: {dtype}[K, N]\n\
+                     C = A *K B\noutput C[M, N]\n"
                 )
             }
             Self::Attention(sizes) => sizes.program(),
@@ -116,6 +117,18 @@ impl Kernel {
         matches!(self, Self::Collective { kind: CollectiveName::AllReduceKernel, .. })
     }
 
+    /// What programs do that run such a kernel. Products of fp8 and fp4 are measured as they are
+    /// served, with weights whose scales their kernels read: they have shares of the bandwidth of
+    /// their own there (`product_fp8_memory`), and products of other dtypes the same rates as
+    /// anywhere.
+    fn workload(&self) -> Workload {
+        if matches!(self, Self::Product { .. }) || self.is_of_an_engine() {
+            Workload::Serving { reads_prompts: false }
+        } else {
+            Workload::Other
+        }
+    }
+
     /// Its price on the hardware as a function of what is measured there.
     pub(super) fn priced(&self, hardware: &Hardware) -> Result<Priced, Findings> {
         let options = Options {
@@ -129,11 +142,7 @@ impl Kernel {
         };
         let planned = driver::plan("measurement", &self.program(), &options)?;
         let mut plan = Plan::clone(&planned.plan);
-        plan.program.hardware.workload = if self.is_of_an_engine() {
-            Workload::Serving { reads_prompts: false }
-        } else {
-            Workload::Other
-        };
+        plan.program.hardware.workload = self.workload();
         Ok(Priced { plan })
     }
 }

@@ -81,3 +81,41 @@ fn a_switch_that_does_not_reduce_is_reported_as_left_out() {
     assert_eq!(group(&fitted, "collectives").removed, ["link_in_switch"], "{fitted}");
     assert!(fitted.to_string().contains("left out of the file: link_in_switch"), "{fitted}");
 }
+
+#[test]
+fn products_of_fp8_have_a_share_of_the_bandwidth_of_their_own() {
+    let mut machine = h100();
+    let rates = &mut machine.measured;
+    (rates.product_memory, rates.product_fp8_memory) = (Some(0.7), Some(0.5));
+    let product = |dtype: &str, m: u64, edge: u64| {
+        format!(
+            "mesh X=1\ndim M={m}, N={edge}, K={edge}\ninput A: {dtype}[M, K]\n\
+             param B: {dtype}[K, N]\nC = A *K B\noutput C[M, N]\n"
+        )
+    };
+    let (mut text, mut of_bf16) = (String::from("kind,dtype,m,n,k,measured_us\n"), 0);
+    for dtype in ["bf16", "fp8"] {
+        for edge in [1024, 2048, 4096, 8192] {
+            for m in [1, 16, 128, edge] {
+                let time_us = 1e6 * planned_s(&machine, &product(dtype, m, edge));
+                text += &format!("product,{dtype},{m},{edge},{edge},{time_us:.4}\n");
+            }
+        }
+        of_bf16 = if dtype == "bf16" { text.len() } else { of_bf16 };
+    }
+    let near = |found: Option<f64>, wanted: f64| (found.unwrap_or_default() - wanted).abs() < 0.01;
+    let both = fitted(&text, &h100());
+    let rates = both.hardware.measured;
+    assert!(near(rates.product_memory, 0.7) && near(rates.product_fp8_memory, 0.5), "{both}");
+    // A plan with weights meets the measured time.
+    let served = product("fp8", 1, 8192);
+    let off = planned_s(&both.hardware, &served) / planned_s(&machine, &served) - 1.0;
+    assert!(off.abs() < 0.02, "{off}\n{both}");
+    // Rows of one dtype leave the share of the other.
+    let rates = fitted(&text[..of_bf16], &h100()).hardware.measured;
+    assert_eq!(rates.product_fp8_memory, h100().measured.product_fp8_memory);
+    let head = "kind,dtype,m,n,k,measured_us\n";
+    let of_fp8 = fitted(&format!("{head}{}", &text[of_bf16..]), &h100());
+    assert_eq!(of_fp8.hardware.measured.product_memory, h100().measured.product_memory);
+    assert!(near(of_fp8.hardware.measured.product_fp8_memory, 0.5), "{of_fp8}");
+}
