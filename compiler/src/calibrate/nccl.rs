@@ -37,9 +37,13 @@ struct Run<'t> {
     end: usize,
 }
 
-/// The measurements of an output, two for each row; `None` where it has no table.
-pub(super) fn measurements(text: &Text<'_>) -> Option<Result<Vec<Measurement>, Vec<Diag>>> {
-    let runs = Run::all(text.content);
+/// The measurements of an output, which ends at `end`, two for each row; `None` where it has no
+/// table.
+pub(super) fn measurements(
+    text: &Text<'_>,
+    end: usize,
+) -> Option<Result<Vec<Measurement>, Vec<Diag>>> {
+    let runs = Run::all(&text.content[..end]);
     (!runs.is_empty()).then(|| read(&runs, text))
 }
 
@@ -110,8 +114,10 @@ impl<'t> Run<'t> {
         let is_time = |(_, name): &(usize, &&str)| **name == "time";
         for (place, _) in self.columns.iter().enumerate().filter(is_time) {
             // A collective that cannot run in place has `N/A` there; below 1 byte a rank, 0 bytes.
-            let time = fields[place].parse::<f64>().ok().filter(|time| *time > 0.0);
-            let Some(time) = time.filter(|_| bytes > 0) else { continue };
+            if bytes == 0 || fields[place] == "N/A" {
+                continue;
+            }
+            let time = time_us(fields[place], span)?;
             let kernel = over_devices(kind, bytes, devices, span)?;
             let place = text.place(span.start);
             let seconds = time * 1e-6;
@@ -172,6 +178,15 @@ impl<'t> Run<'t> {
             )]
         })
     }
+}
+
+/// A time of a table, in microseconds.
+fn time_us(text: &str, span: Span) -> Result<f64, Diag> {
+    let time = text.parse::<f64>().ok().filter(|time| time.is_finite() && *time > 0.0);
+    time.ok_or_else(|| {
+        let help = "a collective takes more than 0 us; remove this row, or measure it again";
+        wrong(format!("`{text}` is no time"), span, help)
+    })
 }
 
 /// The bytes that a row of a table begins with.

@@ -25,20 +25,26 @@ impl<'t> Text<'t> {
         Self { name, content, lines: Lines::new(content) }
     }
 
-    /// The measurements of the file; those of another chip than `chip` are left out.
+    /// The measurements of the file: of the output of nccl-tests, of a table of CSV, or of both one
+    /// after the other. Those of another chip than `chip` are left out.
     pub(super) fn rows(&self, chip: &str) -> Result<Rows, Vec<Diag>> {
-        let rows = if let Some(start) = csv_rows::head(self.content) {
-            csv_rows::read(self, start, chip)?
-        } else if let Some(measurements) = nccl::measurements(self) {
-            Rows { measurements: measurements?, of_other_chips: 0 }
-        } else {
+        let table = csv_rows::head(self.content);
+        let output = nccl::measurements(self, table.unwrap_or(self.content.len()));
+        if table.is_none() && output.is_none() {
             return Err(vec![wrong(
                 "there are no measurements here".to_owned(),
                 self.line(0),
                 "give the output of nccl-tests, or CSV with a head such as \
                     `kind,dtype,m,n,k,bytes,devices,measured_us`",
             )]);
-        };
+        }
+        let mut rows =
+            Rows { measurements: output.transpose()?.unwrap_or_default(), ..Rows::default() };
+        if let Some(start) = table {
+            let of_table = csv_rows::read(self, start, chip)?;
+            rows.measurements.extend(of_table.measurements);
+            rows.of_other_chips = of_table.of_other_chips;
+        }
         if rows.measurements.is_empty() && rows.of_other_chips == 0 {
             return Err(vec![wrong(
                 "the table has no rows".to_owned(),

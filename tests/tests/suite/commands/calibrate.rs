@@ -249,6 +249,38 @@ fn a_log_of_several_runs_has_the_collective_and_the_ranks_of_each() {
 }
 
 #[test]
+fn times_of_a_log_are_above_zero_or_not_there() {
+    let output = format!("# all_gather_perf\n{}", nccl_output());
+    assert_eq!(output.matches(" 6.21 ").count(), 1);
+    for time in ["-6.21", "0.00", "nan", "-nan", "inf", "fast"] {
+        let text = output.replace(" 6.21 ", &format!(" {time} "));
+        let findings = calibrate(&[("log", &text)], &h100(), "mine").expect_err(time);
+        assert_eq!(findings.reports[0].diag.code, "SW412");
+        assert_eq!(findings.to_string(), format!("`{time}` is no time"));
+        assert!(drawn(&findings).contains("[log:11:1]"), "{}", drawn(&findings));
+    }
+    let none = output.replace(" 6.21 ", " N/A ");
+    assert_eq!(group(&fitted(&none, &h100()), "collectives").residuals.len(), 21);
+    // What is below one byte for each rank is 0 bytes, and takes no time.
+    let empty = "           0            0 float none -1 0.00 0.0 0.0 0 0.00 0.0 0.0 0\n# Out of";
+    let empty = output.replace("# Out of", empty);
+    assert_eq!(group(&fitted(&empty, &h100()), "collectives").residuals.len(), 22);
+}
+
+#[test]
+fn a_log_above_csv_in_one_file_is_read_with_it() {
+    let table = "kind,bytes,devices,measured_us\nall_gather,65536,8,12\npass,65536,,2\n";
+    let text = format!("# all_gather_perf\n{}{table}", nccl_output());
+    let fitted = fitted(&text, &h100());
+    let links = group(&fitted, "collectives");
+    assert_eq!(links.residuals.len(), 23, "{fitted}");
+    assert_eq!(links.residuals[22].place, "bench.csv:26", "{fitted}");
+    assert_eq!(group(&fitted, "passes").residuals.len(), 1, "{fitted}");
+    let wrong = text.replace(" 6.21 ", " -6.21 ");
+    assert!(calibrate(&[("bench.csv", &wrong)], &h100(), "mine").is_err());
+}
+
+#[test]
 fn what_is_no_measurement_is_refused_with_what_to_type() {
     let head = "kind,dtype,m,n,k,bytes,devices,measured_us\n";
     let texts = [
