@@ -2,6 +2,7 @@
 
 pub(crate) mod chart;
 mod format;
+pub(crate) mod labels;
 pub(crate) mod table;
 pub mod units;
 

@@ -15,6 +15,7 @@ use shardwise_passes::local;
 
 use crate::Planned;
 use crate::display::chart::{self, Area, Drawn, FAINT, Frame, INK, PALETTE, TOP, write};
+use crate::display::labels::{self, labels};
 use crate::display::units;
 
 /// How many kernels have a number and a line of the legend.
@@ -134,8 +135,15 @@ fn draw(area: &Area<'_>, roofline: &Roofline) -> Drawn {
     for &peak in &peaks {
         roof(area, &frame, peak, roofline.bandwidth)?;
     }
-    for (number, kernel) in roofline.kernels.iter().enumerate().rev() {
-        point(area, &frame, number, kernel, kernel.seconds / roofline.compute_s)?;
+    let circles: Vec<labels::Circle> =
+        roofline.kernels.iter().map(|kernel| circle(&frame, kernel, roofline.compute_s)).collect();
+    for (number, circle) in circles.iter().enumerate().rev() {
+        point(area, number, *circle)?;
+    }
+    let numbered = &circles[..circles.len().min(NUMBERED)];
+    for label in labels(numbered, f64::from(Frame::RIGHT_EDGE)) {
+        let at = (label.x as i32, circles[label.circle].y as i32);
+        write(area, &label.text, at, 12, (HPos::Left, VPos::Center))?;
     }
     chart::words(area, &roofline.title, "FLOPs a byte of HBM traffic (log)", "FLOP/s (log)")?;
     legend(area, roofline)
@@ -152,16 +160,18 @@ fn roof(area: &Area<'_>, frame: &Frame, peak: f64, bandwidth: f64) -> Drawn {
 }
 
 /// A kernel, the larger the more of the time it takes.
-fn point(area: &Area<'_>, frame: &Frame, number: usize, kernel: &Kernel, share: f64) -> Drawn {
-    let at = (frame.column(kernel.intensity()), frame.row(kernel.rate()));
+fn circle(frame: &Frame, kernel: &Kernel, compute_s: f64) -> labels::Circle {
+    let share = kernel.seconds / compute_s;
+    let radius = 3.0 + (12.0 * share.clamp(0.0, 1.0).sqrt()).round();
+    let at = |pixel: i32| f64::from(pixel);
+    let (x, y) = (at(frame.column(kernel.intensity())), at(frame.row(kernel.rate())));
+    labels::Circle { x, y, radius }
+}
+
+fn point(area: &Area<'_>, number: usize, circle: labels::Circle) -> Drawn {
     let colour = if number < NUMBERED { PALETTE[number] } else { FAINT };
-    let radius = 3 + (12.0 * share.clamp(0.0, 1.0).sqrt()).round() as i32;
-    area.draw(&Circle::new(at, radius, colour.filled()))?;
-    if number >= NUMBERED {
-        return Ok(());
-    }
-    let beside = (at.0 + radius + 3, at.1);
-    write(area, &(number + 1).to_string(), beside, 12, (HPos::Left, VPos::Center))
+    let at = (circle.x as i32, circle.y as i32);
+    area.draw(&Circle::new(at, circle.radius as i32, colour.filled()))
 }
 
 fn legend(area: &Area<'_>, roofline: &Roofline) -> Drawn {

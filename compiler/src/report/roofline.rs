@@ -5,6 +5,7 @@ use askama::Template;
 
 use crate::Planned;
 use crate::cost::roofline::{Kernel, kernels};
+use crate::display::labels::{Circle, labels};
 use crate::display::{chart, units};
 
 /// The size of the chart.
@@ -12,8 +13,6 @@ const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 360.0;
 /// How many kernels have a number and a row of the table.
 const NUMBERED: usize = 10;
-/// Pixels between numbers.
-const APART: f64 = 16.0;
 
 /// A kernel on the chart.
 struct Point {
@@ -21,7 +20,10 @@ struct Point {
     y: f64,
     radius: f64,
     is_numbered: bool,
+    /// Its number, or those of kernels beside it, and where that begins; empty where another has
+    /// it.
     label: String,
+    label_x: f64,
     title: String,
 }
 
@@ -129,28 +131,28 @@ fn drawn(planned: &Planned, kernels: &[Kernel], bandwidth: f64) -> Roofline {
     }
 }
 
-/// The kernels, the longest last; of numbers that would overlap the longest has its own.
+/// The kernels, the longest last.
 fn points(axes: &Axes, kernels: &[Kernel], compute_s: f64) -> Vec<Point> {
-    let mut labels: Vec<(f64, f64)> = Vec::new();
-    let mut point = |(number, kernel): (usize, &Kernel)| {
-        let (x, y) = (axes.column(kernel.intensity()), axes.row(kernel.rate()));
-        let radius = round(4.0 + 14.0 * (kernel.seconds / compute_s).clamp(0.0, 1.0).sqrt());
-        let at = (x + radius, y);
-        let is_free = |other: &(f64, f64)| (other.0 - at.0).hypot(other.1 - at.1) > APART;
-        let is_labelled = number < NUMBERED && labels.iter().all(is_free);
-        if is_labelled {
-            labels.push(at);
-        }
+    let circle = |kernel: &Kernel| Circle {
+        x: axes.column(kernel.intensity()),
+        y: axes.row(kernel.rate()),
+        radius: round(4.0 + 14.0 * (kernel.seconds / compute_s).clamp(0.0, 1.0).sqrt()),
+    };
+    let circles: Vec<Circle> = kernels.iter().map(circle).collect();
+    let labels = labels(&circles[..circles.len().min(NUMBERED)], WIDTH);
+    let point = |((number, kernel), circle): ((usize, &Kernel), &Circle)| {
+        let label = labels.iter().find(|label| label.circle == number);
         Point {
-            x,
-            y,
-            radius,
+            x: circle.x,
+            y: circle.y,
+            radius: circle.radius,
             is_numbered: number < NUMBERED,
-            label: if is_labelled { (number + 1).to_string() } else { String::new() },
+            label: label.map_or_else(String::new, |label| label.text.clone()),
+            label_x: label.map_or(0.0, |label| round(label.x)),
             title: format!("{}: {}", number + 1, kernel.statement.1),
         }
     };
-    let mut points: Vec<Point> = kernels.iter().enumerate().map(&mut point).collect();
+    let mut points: Vec<Point> = kernels.iter().enumerate().zip(&circles).map(point).collect();
     points.reverse();
     points
 }

@@ -234,6 +234,20 @@ fn a_roofline_has_a_point_for_each_kernel() {
 }
 
 #[test]
+fn kernels_at_one_place_of_a_roofline_share_a_label() {
+    for (count, label) in [(1, ">\n1\n<"), (2, ">\n1, 2\n<"), (6, ">\n1–6\n<")] {
+        let mut source =
+            "hardware h100\nmesh X=1\ndim B=4096, D=4096, F=4096\ninput A[B, D]\n".to_owned();
+        for n in 0..count {
+            source += &format!("input W{n}[D, F]\nC{n} = A *D W{n}\noutput C{n}[B, F]\n");
+        }
+        let planned = planned(&source, &Options::default());
+        let picture = planned.roofline().expect("it computes something");
+        assert_eq!(picture.matches(label).count(), 1, "{count} {picture}");
+    }
+}
+
+#[test]
 fn summaries_have_the_expected_time_where_anything_was_measured() {
     let text = |chip: &str| {
         let source = product(65536, "X=8", "B_X, D", "D, F", "B_X, F").replace("h100", chip);
