@@ -6,6 +6,7 @@ mod calibrate_fit;
 mod diff;
 mod explain;
 mod export_chakra;
+mod export_names;
 mod export_sdy;
 mod forms;
 mod inference_sizing;

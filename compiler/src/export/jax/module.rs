@@ -90,7 +90,7 @@ fn about(style: Style) -> [&'static str; 2] {
 fn head(plan: &PlanJson, style: Style) -> String {
     let mesh: Vec<String> =
         plan.mesh.iter().map(|axis| format!("{}={}", axis.axis, axis.size)).collect();
-    let (program, mesh) = (&plan.program, mesh.join(", "));
+    let (program, mesh) = (layout::in_string(&plan.program), mesh.join(", "));
     let [collectives, imports] = about(style);
     format!(
         "\"\"\"{program}: a plan of shardwise, on a mesh of {mesh}.\n\n\

@@ -31,7 +31,7 @@ pub(super) fn module(plan: &PlanJson) -> String {
         "\"\"\"{}: how a plan of shardwise shards its arrays.\n\n\
          Arrays of layers have one more dimension for each loop around them, the outermost first.\n\
          \"\"\"\n\nfrom jax.sharding import PartitionSpec as P\n\n",
-        plan.program
+        layout::in_string(&plan.program)
     );
     text += &layout::line(0, &format!("MESH = {{{}}}", mesh.join(", ")));
     for (role, name, about) in ROLES {

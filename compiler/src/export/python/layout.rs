@@ -77,6 +77,17 @@ fn arguments(text: &str) -> Vec<String> {
     parts.filter(|part| !part.is_empty()).collect()
 }
 
+/// A text from outside, such as the name of a file, within a string: it ends no string and begins
+/// no escape, and the string reads as the text.
+pub(in crate::export) fn in_string(text: &str) -> String {
+    let escaped = |letter: char| match letter {
+        '"' | '\\' => format!("\\{letter}"),
+        letter if letter.is_control() => format!("\\x{:02x}", u32::from(letter)),
+        letter => letter.to_string(),
+    };
+    text.chars().map(escaped).collect()
+}
+
 /// `(a, b)`, `(a,)`, `()`.
 pub(in crate::export) fn tuple(items: &[String]) -> String {
     match items {

@@ -148,7 +148,7 @@ fn written(
         join(returned.iter().map(|it| it.name.clone()).collect()),
         join(returned.iter().map(Array::ty).collect()),
     );
-    let name = plan.program.replace(['"', '\\'], "_");
+    let name = printable(&plan.program);
     let head = format!(
         "// {name}: a plan of shardwise. What a device runs is in `sdy.manual_computation`, with \
          the plan's\n// collectives in its order; comments are the plan's statements.\n\
@@ -177,4 +177,10 @@ fn written(
         types(results),
         types(results),
     )
+}
+
+/// The name of a program in a comment and a string: one line, without quotes and escapes.
+fn printable(name: &str) -> String {
+    let is_special = |letter: char| letter.is_control() || ['"', '\\'].contains(&letter);
+    name.replace(is_special, "_")
 }

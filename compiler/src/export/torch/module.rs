@@ -53,10 +53,11 @@ fn head(plan: &PlanJson, functions: &[&str]) -> String {
     let imported = |word: &str, line: &str| {
         if uses(word) { format!("{line}\n") } else { String::new() }
     };
+    let program = layout::in_string(&plan.program);
     format!(
-        "\"\"\"{}: a plan of shardwise, on a mesh of {}.\n\n\
+        "\"\"\"{program}: a plan of shardwise, on a mesh of {}.\n\n\
          Run it to compare the plan with the unsharded program on small data:\n\n    \
-         python {}.py\n\n\
+         python {program}.py\n\n\
          The collectives of `device_step` are those of the plan, in its order. Comments are its\n\
          types: `x[B_X, D] {{U_Y}}` is split over X along B, and a sum over Y is pending.\n\
          \"\"\"\n\n{}{}import math\nimport tempfile\nfrom typing import NamedTuple\n\n\
@@ -64,9 +65,7 @@ fn head(plan: &PlanJson, functions: &[&str]) -> String {
          from torch.distributed.device_mesh import DeviceMesh, init_device_mesh\n\
          from torch.distributed.tensor import (\n    DTensor,\n    Partial,\n    Replicate,\n    \
          Shard,\n    distribute_tensor,\n)\n{}\n",
-        plan.program,
         mesh.join(", "),
-        plan.program,
         imported("functools.", "import functools"),
         imported("itertools.", "import itertools"),
         imported("funcol.", "import torch.distributed._functional_collectives as funcol"),
