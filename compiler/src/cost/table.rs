@@ -62,7 +62,7 @@ fn whole(cost: &Cost) -> Vec<String> {
         units::flops(cost.device_flops),
         repeated(cost)
     ));
-    lines.push(verdict(cost));
+    lines.extend(verdict(cost));
     lines.extend(cost.metrics.lines());
     lines.extend(cost.thresholds.iter().map(|threshold| threshold_line(cost, threshold)));
     lines.extend(cost.attention.iter().flat_map(attention::lines));
@@ -91,26 +91,28 @@ fn repeated(cost: &Cost) -> String {
     }
 }
 
-fn verdict(cost: &Cost) -> String {
+/// What bounds the program; nothing where nothing takes time, which the metrics say.
+fn verdict(cost: &Cost) -> Option<String> {
     let verdict = &cost.verdict;
+    let limit = verdict.limit.as_ref()?;
     let factor =
         verdict.factor.map_or_else(String::new, |factor| format!(" by {}x", units::number(factor)));
     let compute = units::seconds(verdict.compute_s);
-    let bound = match verdict.limit {
-        Some(Limit::Flops) => "FLOPs",
-        Some(Limit::Hbm) => "HBM",
-        Some(Limit::Latency) => "latency",
-        Some(Limit::Bubble) => "bubble",
-        Some(Limit::Host) => "host",
-        Some(Limit::Links(_)) | None => verdict.bound,
+    let bound = match limit {
+        Limit::Flops => "FLOPs",
+        Limit::Hbm => "HBM",
+        Limit::Latency => "latency",
+        Limit::Bubble => "bubble",
+        Limit::Host => "host",
+        Limit::Links(_) => verdict.bound,
     };
-    match &verdict.axis {
+    Some(match &verdict.axis {
         Some(axis) => format!(
             "{bound}-bound{factor}: compute {compute}, links of {axis} {}",
             units::seconds(verdict.links_s)
         ),
         None => format!("{bound}-bound: nothing is communicated"),
-    }
+    })
 }
 
 fn threshold_line(cost: &Cost, threshold: &Threshold) -> String {

@@ -234,6 +234,16 @@ fn a_roofline_has_a_point_for_each_kernel() {
 }
 
 #[test]
+fn a_program_without_operations_is_bound_by_nothing() {
+    let empty = "hardware h100\nmesh X=4\ndim I=8\ninput A[I_X]\noutput A[I_X]\n";
+    let table = planned(empty, &Options::default()).cost_table();
+    assert!(table.contains("; bound by nothing;") && !table.contains("-bound"), "{table}");
+    let some =
+        planned(&empty.replace("output A[I_X]", "B = 2 * A\noutput B[I_X]"), &Options::default());
+    assert!(some.cost_table().contains("-bound: nothing is communicated"));
+}
+
+#[test]
 fn kernels_at_one_place_of_a_roofline_share_a_label() {
     for (count, label) in [(1, ">\n1\n<"), (2, ">\n1, 2\n<"), (6, ">\n1–6\n<")] {
         let mut source =
