@@ -204,6 +204,26 @@ OPAQUE = {
     "cummax_1": lambda a: jax.lax.cummax(a, 1),
 }
 
+class Images(nn.Module):
+    """Convolutions whose results are normalized by what training has kept."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
+        self.second, self.bare = nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8, affine=False)
+        for norm in (self.norm, self.bare):
+            norm.running_mean.copy_(torch.linspace(-1.0, 1.0, 8))
+            norm.running_var.copy_(torch.linspace(0.5, 2.0, 8))
+
+    def forward(self, image):
+        x = F.relu(self.norm(self.first(image)))
+        return self.bare(x + self.second(x)).mean((2, 3))
+
+
+def images():
+    return Images()
+
+
 CASES = {
     "decoder": "ids=int64[B:2, T:16], labels=int64[B:2, T:16]",
     "experts": "f32[B:2, T:4, 16]",
@@ -212,5 +232,6 @@ CASES = {
     "recommender": "f32[B:4, 4], int64[B:4, 3]",
     "losses": "f32[B:2, T:8, V:8], int64[B:2, T:8]",
     "special": "f32[B:2, T:4, 6]",
+    "images": "f32[B:4, 3, 8, 8]",
     "masked": "f32[B:2, N:2, T:8, 8], int64[B:2, 8]",
 }

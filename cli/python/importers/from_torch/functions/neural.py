@@ -99,6 +99,20 @@ def _batch_norm(
     is_training, _, eps = rest[0], rest[1], rest[2]
     if is_training:
         raise NotImplementedError("a batch norm that is training")
+    return _normalized_by(x, weight, bias, mean, variance, eps)
+
+
+def _batch_norm_outside_training(
+    x: Array, weight: Any, bias: Any, mean: Array, variance: Array, _: float, eps: float
+) -> tuple[Array, Array, Array]:
+    """What exported programs have for it; what training would keep is empty."""
+    kept = jnp.zeros(0, x.dtype)
+    return _normalized_by(x, weight, bias, mean, variance, eps), kept, kept
+
+
+def _normalized_by(
+    x: Array, weight: Any, bias: Any, mean: Array, variance: Array, eps: float
+) -> Array:
     places = (-1, *[1] * (x.ndim - 2))
     normal = (x - jnp.reshape(mean, places)) * jax.lax.rsqrt(jnp.reshape(variance, places) + eps)
     return _per_channel(normal, weight, bias)
@@ -148,5 +162,6 @@ def _mse(a: Array, b: Array, reduction: int = 1) -> Array:
 TABLE: dict[str, Callable[..., Array]] = {
     "scaled_dot_product_attention": _attention, "layer_norm": _layer_norm, "rms_norm": _rms_norm,
     "group_norm": _group_norm, "batch_norm": _batch_norm, "cross_entropy_loss": _cross_entropy,
+    "_native_batch_norm_legit_no_training": _batch_norm_outside_training,
     "nll_loss": _nll, "nll_loss_nd": _nll, "mse_loss": _mse,
 }  # fmt: skip
