@@ -15,12 +15,13 @@ use shardwise_ir::codes;
 use shardwise_ir::ids::{DimId, RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{MapForm, Op, OpKind, Program};
-use shardwise_ir::rearrange::Rearrange;
+use shardwise_ir::rearrange::{Rearrange, atoms};
 use shardwise_ir::sharding::{AxisRef, Pin, Sharding};
 
 use super::devices::Extent;
 use super::run::{exchanged, freed_after};
 use super::scale::{self, Scaled};
+use crate::display::and_list;
 
 /// Elements held at once: 0.5 GB.
 const MOST_HELD: f64 = 67_108_864.0;
@@ -132,7 +133,27 @@ fn refused(program: &Program, (count, most, what): (f64, f64, &str)) -> Diag {
     let largest = program.ops.iter().max_by(|a, b| whole(program, a).total_cmp(&whole(program, b)));
     let span = largest.map(|op| program.values[op.result].span).unwrap_or_default();
     let diag = Diag::error(codes::budget::TOO_LARGE_TO_RUN, message, span, "the largest statement");
-    diag.help("give smaller sizes with `--dim D=64` and `--mesh X=2`, and leave out `--full`")
+    let sizes = largest.map(|op| largest_sizes(program, op)).unwrap_or_default();
+    diag.help(format!(
+        "it is run with {sizes}: give smaller sizes with `--dim`, and fewer devices with \
+            `--mesh X=2`"
+    ))
+}
+
+/// The sizes that a message names.
+const NAMED_SIZES: usize = 3;
+
+/// `B=64, D=32`: the largest sizes that an operation iterates over.
+fn largest_sizes(program: &Program, op: &Op) -> String {
+    let read = op.operands.iter().flat_map(|of| program.values[of.value].dims.iter().copied());
+    let all = dims(program, op).into_iter().chain(read);
+    let atoms = all.flat_map(|dim| atoms(&program.dims, dim));
+    let mut sizes: Vec<(u64, &str)> =
+        atoms.map(|dim| (program.dims[dim].size, program.dims[dim].name.as_str())).collect();
+    sizes.sort_by(|a, b| b.cmp(a));
+    sizes.dedup();
+    let named = sizes.into_iter().take(NAMED_SIZES);
+    and_list(&named.map(|(size, name)| format!("`{name}={size}`")).collect::<Vec<_>>())
 }
 
 fn unsharded(program: &Program, mut effort: Effort) -> Effort {
