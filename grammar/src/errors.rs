@@ -1,6 +1,11 @@
 //! Wording of syntax errors: each expected token of the grammar, as a sentence about the reader's
 //! program.
 
+mod sizes;
+
+pub(crate) use sizes::Sizes;
+use sizes::size_and_axes;
+
 use crate::codes as syntax;
 use crate::diag::Diag;
 use crate::keywords::{KEYWORDS, nearest_keyword};
@@ -43,6 +48,8 @@ pub(crate) struct Faulty<'t> {
     pub(crate) text: &'t str,
     /// Where it stands.
     pub(crate) span: Span,
+    /// The sizes of its file.
+    pub(crate) sizes: &'t Sizes<'t>,
 }
 
 /// What to write where a second comparison stands in an expression.
@@ -61,19 +68,6 @@ fn call_without_parentheses(before: &str, rest: &str) -> Option<String> {
     is_call.then(|| format!("{function}({rest})"))
 }
 
-/// The axes after a size, `64` and `_X`; a `_` between digits belongs to the size.
-fn size_and_axes(text: &str) -> (&str, &str) {
-    let is_between = |at: usize| text[at + 1..].starts_with(|c: char| c.is_ascii_digit());
-    let mut places = text.match_indices('_').map(|(at, _)| at);
-    text.split_at(places.find(|&at| !is_between(at)).unwrap_or(text.len()))
-}
-
-/// A name for a size, another one at each place in brackets; `before` is the text before it.
-fn name_of_size(before: &str) -> &'static str {
-    let place = before.rsplit('[').next().unwrap_or_default().matches(',').count();
-    ["N", "M", "K", "L"].get(place).unwrap_or(&"J")
-}
-
 /// Whether a text begins with a comparison.
 fn compares(text: &str) -> bool {
     ["<", ">", "==", "!="].iter().any(|sign| text.starts_with(sign))
@@ -88,7 +82,8 @@ impl Faulty<'_> {
             Mark::Rest => self.bad_rest(at, &marked),
             Mark::NumberAsDim => {
                 let (size, axes) = size_and_axes(&marked);
-                let name = name_of_size(&self.text[..at.start - self.span.start]);
+                let before = &self.text[..at.start - self.span.start];
+                let name = self.sizes.name(before, size);
                 Diag::error(
                     syntax::BAD_DIM,
                     format!("`{marked}` is a size, not a dimension"),
@@ -109,6 +104,9 @@ impl Faulty<'_> {
     }
 
     fn missing(self, mark: Mark, at: Span) -> Diag {
+        if let Some(diag) = self.negative(mark, at) {
+            return diag;
+        }
         let is_scan = self.text.starts_with("scan");
         let (what, help) = match mark {
             Mark::Dim if is_scan => (
@@ -141,6 +139,25 @@ impl Faulty<'_> {
             format!("expected {what}"),
         )
         .help(help)
+    }
+
+    /// `dim B=-64`: a sign before a size.
+    fn negative(self, mark: Mark, at: Span) -> Option<Diag> {
+        let (before, rest) = self.text.split_at(at.start - self.span.start);
+        let is_first = mark == Mark::Size && before.trim_end().ends_with('=');
+        let after = rest.strip_prefix('-').filter(|_| is_first)?.trim_start();
+        let end = after.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(after.len());
+        let size = &after[..end];
+        let is_mesh = self.text.starts_with("mesh");
+        let at = Span::new(at.start, at.start + rest.len() - after.len() + end);
+        let help = match size {
+            "" => return None,
+            "1" if is_mesh => "write how many devices the axis has, as in `X=4`".to_owned(),
+            "1" => "write the size itself, as in `B=64`".to_owned(),
+            _ => format!("write `{size}`"),
+        };
+        let message = format!("`-{size}` is no size: sizes are at least 1");
+        Some(Diag::error(syntax::MISSING, message, at, "below zero").help(help))
     }
 
     /// The word that stands at a mark.
@@ -190,7 +207,7 @@ impl Faulty<'_> {
     }
 
     fn bad_statement(self) -> Diag {
-        let Self { text, span } = self;
+        let Self { text, span, .. } = self;
         let word = text.split(char::is_whitespace).next().unwrap_or(text);
         let first = Span::new(span.start, span.start + word.len());
         if word == "frozen" {

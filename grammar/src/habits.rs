@@ -7,72 +7,16 @@
 mod code;
 mod directives;
 mod indexing;
+mod options;
 mod products;
+mod shapes;
 mod shardings;
+mod signs;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use crate::ast::{File, Statement};
 use crate::codes as syntax;
 use crate::diag::Diag;
 use crate::errors::Faulty;
 use crate::span::Span;
-
-/// What a file declares, as far as it could be parsed.
-#[derive(Default)]
-pub(crate) struct Shapes {
-    dims: BTreeSet<String>,
-    axes: BTreeSet<String>,
-    /// The dimensions of its values.
-    values: BTreeMap<String, Vec<String>>,
-}
-
-impl Shapes {
-    pub(crate) fn of(file: &File) -> Self {
-        let mut shapes = Self::default();
-        for statement in &file.statements {
-            let tensors = match &statement.node {
-                Statement::Declare(_, tensors) => tensors.iter().collect(),
-                Statement::Define(definition) => vec![&definition.target],
-                Statement::Mesh(declared) => {
-                    shapes.axes.extend(declared.iter().map(|axis| axis.name.node.clone()));
-                    continue;
-                }
-                Statement::Dim(declared) => {
-                    shapes.dims.extend(declared.iter().map(|dim| dim.name.node.clone()));
-                    continue;
-                }
-                _ => continue,
-            };
-            for tensor in tensors {
-                let Some(layout) = &tensor.layout else { continue };
-                let dims = layout.dims.iter().map(|dim| dim.name.node.clone()).collect();
-                shapes.values.insert(tensor.name.node.clone(), dims);
-            }
-        }
-        shapes
-    }
-
-    fn get(&self, value: &str) -> Option<&[String]> {
-        self.values.get(value).map(Vec::as_slice)
-    }
-
-    fn is_dim(&self, name: &str) -> bool {
-        self.dims.contains(name)
-    }
-
-    fn is_axis(&self, name: &str) -> bool {
-        self.axes.contains(name)
-    }
-
-    /// The dimensions that two values share, as a suffix: `D`, `N,H`.
-    fn shared(&self, left: &str, right: &str) -> Option<String> {
-        let (left, right) = (self.get(left)?, self.get(right)?);
-        let shared: Vec<&str> =
-            left.iter().filter(|dim| right.contains(dim)).map(String::as_str).collect();
-        (!shared.is_empty()).then(|| shared.join(","))
-    }
-}
 
 /// What was recognised.
 struct Habit {
@@ -100,14 +44,16 @@ impl Habit {
 /// The diagnostic of a statement in another notation.
 pub(crate) fn recognise(faulty: Faulty<'_>, shapes: &Shapes) -> Option<Diag> {
     let text = faulty.text;
-    let habit = products::einsum(text, shapes)
+    let habit = signs::unicode(text)
+        .or_else(|| products::einsum(text, shapes))
+        .or_else(|| signs::shape(text, shapes))
         .or_else(|| shardings::partition_spec(text, shapes))
         .or_else(|| shardings::placement(text, shapes))
         .or_else(|| shardings::brackets(text))
         .or_else(|| code::comment(text))
         .or_else(|| code::keyword(text))
         .or_else(|| code::assignment(text))
-        .or_else(|| code::option(text, shapes))
+        .or_else(|| options::option(text, shapes))
         .or_else(|| code::truth(text))
         .or_else(|| code::number(text))
         .or_else(|| indexing::index(text, shapes))
@@ -121,7 +67,7 @@ pub(crate) fn recognise(faulty: Faulty<'_>, shapes: &Shapes) -> Option<Diag> {
         .or_else(|| directives::optimizer(text, shapes))
         .or_else(|| directives::recomputation(text))
         .or_else(|| code::logic(text))
-        .or_else(|| products::power(text))
+        .or_else(|| products::power(text, shapes))
         .or_else(|| products::product(text, shapes))
         .or_else(|| code::method(text))?;
     let start = faulty.span.start;
@@ -130,6 +76,8 @@ pub(crate) fn recognise(faulty: Faulty<'_>, shapes: &Shapes) -> Option<Diag> {
 }
 
 pub(crate) use code::{FOREIGN, role_meant};
+pub(crate) use options::names_dims;
+pub(crate) use shapes::Shapes;
 
 /// The first word of a text.
 fn first_word(text: &str) -> &str {
@@ -175,4 +123,18 @@ fn closing(text: &str) -> usize {
         }
     }
     text.len()
+}
+
+/// The parts of a text between commas outside brackets.
+fn arguments(text: &str) -> Vec<&str> {
+    let mut depth = 0;
+    let is_between = |c: char| {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            _ => {}
+        }
+        c == ',' && depth == 0
+    };
+    text.split(is_between).map(str::trim).filter(|part| !part.is_empty()).collect()
 }

@@ -11,6 +11,7 @@ mod size;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use expression::expression;
 use lost::Unread;
 use pest::Parser;
 use pest::iterators::{Pair, Pairs};
@@ -21,7 +22,8 @@ use crate::ast::{
     Pipeline, Repeat, Role, Scan, SizeExpr, Stage, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::diag::Diag;
-use crate::errors::{self, Faulty, Mark};
+use crate::errors::{self, Faulty, Mark, Sizes};
+use crate::habits::names_dims;
 use crate::scan;
 use crate::span::{Name, Span, Spanned};
 
@@ -38,6 +40,7 @@ pub fn parse(source: &str) -> (File, Vec<Diag>) {
         file.lost.hardware = true;
         return (file, vec![diag]);
     }
+    let sizes = Sizes::of(source);
     let mut unread = Unread::default();
     let mut faulty = Vec::new();
     for span in scan::statements(source) {
@@ -47,7 +50,7 @@ pub fn parse(source: &str) -> (File, Vec<Diag>) {
                 Unread::refused(&mut file, &text);
                 vec![diag]
             }
-            None => read(&text, span, (&mut file, &mut unread)),
+            None => read(Faulty { text: &text, span, sizes: &sizes }, (&mut file, &mut unread)),
         };
         if !found.is_empty() {
             faulty.push((text, span, found));
@@ -55,7 +58,7 @@ pub fn parse(source: &str) -> (File, Vec<Diag>) {
     }
     unread.end(&mut file);
     dim_words::split(&mut file);
-    diags.extend(described::described(faulty, &file));
+    diags.extend(described::described(faulty, &file, &sizes));
     diags.extend(described::unbalanced(&file, source));
     // White space of several bytes is several spaces in the grammar, and a mark may point at one of
     // them.
@@ -66,8 +69,8 @@ pub fn parse(source: &str) -> (File, Vec<Diag>) {
 }
 
 /// Reads a statement; returns its errors.
-fn read(text: &str, span: Span, (file, unread): (&mut File, &mut Unread)) -> Vec<Diag> {
-    let faulty = Faulty { text, span };
+fn read(faulty: Faulty<'_>, (file, unread): (&mut File, &mut Unread)) -> Vec<Diag> {
+    let Faulty { text, span, .. } = faulty;
     let Some(pairs) = pieces(text) else {
         return vec![faulty.describe(Mark::Statement, span)];
     };
@@ -130,7 +133,10 @@ type Piece<'p> = Pair<'p, Rule>;
 impl Reader<'_> {
     /// The errors of a statement; text after it is reported only if there are no others.
     fn marks(self, pairs: Pieces<'_>) -> Vec<(Mark, Span)> {
-        let marked = |pair: Pair<'_, Rule>| Some((mark(pair.as_rule())?, self.span(&pair)));
+        let marked = |pair: Pair<'_, Rule>| match pair.as_rule() {
+            Rule::call_option if names_dims(pair.as_str()) => Some((Mark::Paren, self.span(&pair))),
+            rule => Some((mark(rule)?, self.span(&pair))),
+        };
         let mut found: Vec<(Mark, Span)> = pairs.flatten().filter_map(marked).collect();
         if found.len() > 1 {
             found.retain(|(mark, _)| *mark != Mark::Rest);

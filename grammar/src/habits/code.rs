@@ -116,47 +116,6 @@ pub(super) fn assignment(text: &str) -> Option<Habit> {
     None
 }
 
-/// Functions of other frameworks that put values one after another.
-const JOINS: [&str; 5] = ["concatenate", "concat", "cat", "stack", "hstack"];
-
-/// `softmax(x, dim=-1)`, `sum(x, keepdims=True)`.
-pub(super) fn option(text: &str, shapes: &Shapes) -> Option<Habit> {
-    let option = ["keepdims", "keepdim", "axis", "dim"].into_iter().find(|option| {
-        text.match_indices(option).any(|(at, _)| {
-            let before = text[..at].trim_end();
-            let given = text[at + option.len()..].trim_start().starts_with('=');
-            given && before.ends_with([',', '('])
-        })
-    })?;
-    let at = text.find(option)?;
-    let open = text[..at].rfind('(')?;
-    let function = last_word(&text[..open]);
-    let argument = match text[open + 1..at].trim_end_matches([',', ' ']) {
-        "" => last_word(text[..open].trim_end_matches(function).trim_end_matches('.')),
-        argument => argument,
-    };
-    let number = text[at + option.len()..].trim_start_matches(['=', ' ']);
-    let dim = shapes.get(argument).and_then(|dims| place(number, dims));
-    let message = format!("`{option}` is no option: dimensions are named, after a `_`");
-    let named = Some(first_word(number)).filter(|name| shapes.is_dim(name));
-    let dim = named.or(dim.map(String::as_str));
-    let (dim, is_known) = (dim.unwrap_or("D"), dim.is_some());
-    let help = match option {
-        _ if JOINS.contains(&function) => {
-            "write `concat_{P,Q->S}(a, b)`: the dimension of each part, and that of the whole"
-                .to_owned()
-        }
-        "axis" | "dim" if !is_known => {
-            format!(
-                "write `{function}_{dim}({argument})`, with the name of the dimension for `{dim}`"
-            )
-        }
-        "axis" | "dim" => format!("write `{function}_{dim}({argument})`"),
-        _ => format!("write `{function}_{dim}({argument})`: names align, and nothing is kept"),
-    };
-    Some(Habit::new(text, &text[at..at + option.len()], message, "an option", help))
-}
-
 /// `attention(q, k, v, causal=True)`.
 pub(super) fn truth(text: &str) -> Option<Habit> {
     let (at, value) = ["True", "true", "False", "false"]
@@ -242,14 +201,6 @@ pub(super) fn logic(text: &str) -> Option<Habit> {
         label: "joins masks",
         help: help.to_owned(),
     })
-}
-
-/// The dimension at `-1`, `0`, ….
-fn place<'d>(number: &str, dims: &'d [String]) -> Option<&'d String> {
-    let digits: String = number.chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();
-    let place = digits.parse::<i64>().ok()?;
-    let count = i64::try_from(dims.len()).ok()?;
-    dims.get(usize::try_from(if place < 0 { place + count } else { place }).ok()?)
 }
 
 /// `assert memory <= 90%`, `assert MFU >= 0.5`, `assert comm == 0`.

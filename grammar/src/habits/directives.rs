@@ -98,6 +98,9 @@ pub(super) fn commas(text: &str) -> Option<Habit> {
 /// `hardware h100 rates=measured`: settings follow a comma.
 pub(super) fn hardware(text: &str) -> Option<Habit> {
     let rest = after(text, "hardware")?;
+    if let Some(habit) = spaced(text, rest) {
+        return Some(habit);
+    }
     let (before, setting) = rest.split_once('=')?;
     let key = last_word(before);
     let chip = before[..before.trim_end().len() - key.len()].trim_end();
@@ -107,6 +110,22 @@ pub(super) fn hardware(text: &str) -> Option<Habit> {
     let help = format!("write `hardware {chip}, {key}={}`", setting.trim());
     let message = "a `,` is missing before the setting";
     Some(Habit::new(text, rest[chip.len()..].trim_start(), message, "a setting", help))
+}
+
+/// `hardware TPU v5p`, `hardware NVIDIA H100`: the name of a chip in several words.
+fn spaced(text: &str, rest: &str) -> Option<Habit> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    let words: Vec<String> = rest.split_whitespace().map(str::to_lowercase).collect();
+    let is_name = rest.starts_with(char::is_alphabetic) && rest.chars().all(is_part);
+    if !is_name || words.len() < 2 || words.iter().any(|word| word == "from") {
+        return None;
+    }
+    let is_maker = |word: &str| matches!(word, "nvidia" | "google" | "amd" | "aws" | "cloud");
+    let words: Vec<&str> =
+        words.iter().map(String::as_str).filter(|word| !is_maker(word)).collect();
+    let help = format!("did you mean `{}`?", words.join("-"));
+    let message = "the name of a chip has no spaces";
+    Some(Habit::new(text, rest, message, "several words", help))
 }
 
 /// The options of `backward from`, with an example of each.

@@ -50,6 +50,17 @@ pub(super) fn product(text: &str, shapes: &Shapes) -> Option<Habit> {
     } else {
         (format!("`{symbol}` is no operator: a product is written with `*`"), (start, end))
     };
+    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    let (first, second) = (last_operand(left), first_operand(right));
+    if is_number(first) || is_number(second) {
+        let swapped = left.strip_suffix(first).filter(|_| is_number(first) && !is_number(second));
+        let rest = right.strip_prefix(second).unwrap_or_default();
+        let help = match swapped {
+            Some(before) => format!("write `{before}{second} * {first}{rest}`"),
+            None => format!("write `{left} * {right}`"),
+        };
+        return Some(Habit { at, message, label: "not a product", help });
+    }
     let help = match shapes.shared(last_word(left), first_word(right)) {
         Some(dims) => format!("write `{left} *{dims} {right}`, which sums over `{dims}`"),
         None => format!("write `{left} *D {right}`, with the dimension to sum over for `D`"),
@@ -79,30 +90,73 @@ fn sign(text: &str, shapes: &Shapes) -> Option<(usize, usize)> {
     })
 }
 
-/// `x^2`, `x**2`.
-pub(super) fn power(text: &str) -> Option<Habit> {
+/// `x^2`, `x**2`, `W^T`.
+pub(super) fn power(text: &str, shapes: &Shapes) -> Option<Habit> {
     let symbol = ["**", "^"].into_iter().find(|symbol| text.contains(symbol))?;
-    let message = format!("`{symbol}` is no operator: there are no powers");
+    let message = format!("`{symbol}` is no operator: a power is written as a function");
     if matches!(first_word(text), "dim" | "mesh") {
+        let message = format!("`{symbol}` is no operator: sizes have no powers");
         let help = "write the number, or a product such as `2*2*2`";
         return Some(Habit::new(text, symbol, message, "a power", help));
     }
     let (base, exponent) = text.split_once(symbol)?;
     let base = last_operand(base);
+    let exponent = exponent.trim_start();
+    let is_transposed = ["T", "\\top", "⊤", "{T}", "{\\top}"].iter().any(|sign| {
+        let after = exponent.strip_prefix(sign);
+        after.is_some_and(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+    });
+    if symbol == "^" && is_transposed && shapes.get("T").is_none() {
+        let message = "`^T` is no operator: there are no transposes";
+        let help = format!("write `{base}`: dimensions go by name, so nothing is transposed");
+        return Some(Habit::new(text, symbol, message, "a transpose", help));
+    }
     let inner = base.strip_prefix('(').and_then(|base| base.strip_suffix(')')).unwrap_or(base);
-    let number = exponent.trim().trim_start_matches('(').trim_end_matches(')');
-    let help = match number {
-        "2" | "2.0" => format!("write `square({inner})`"),
-        "0.5" | "1/2" => format!("write `sqrt({inner})`"),
-        "-0.5" | "-1/2" => format!("write `rsqrt({inner})`"),
-        "-1" | "-1.0" => format!("write `1 / {inner}`"),
-        _ => "multiply: `x * x * x`, or write `exp(2.5 * log(x))`".to_owned(),
-    };
+    let help = format!("write `{}`", power_of(inner, first_operand(exponent)));
     Some(Habit::new(text, symbol, message, "a power", help))
 }
 
+/// The operand that a text begins with, with its sign.
+fn first_operand(text: &str) -> &str {
+    let inside = text.trim_start().strip_prefix('(');
+    if let Some(inside) = inside {
+        return inside[..super::closing(inside)].trim();
+    }
+    let start = text.len() - text.trim_start_matches('-').len();
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '\'');
+    let end = text[start..].find(|c: char| !is_part(c)).map_or(text.len(), |end| start + end);
+    match text[end..].strip_prefix('(').filter(|_| end > start) {
+        Some(inside) => text.get(..end + super::closing(inside) + 2).unwrap_or(text),
+        None => &text[..end],
+    }
+}
+
+/// `pow(x, 3.0)`, or the function of this power; numbers have a point.
+fn power_of(base: &str, exponent: &str) -> String {
+    let number: Option<f64> = match exponent.split_once('/') {
+        Some((above, below)) => {
+            let (above, below) = (above.trim().parse::<f64>(), below.trim().parse::<f64>());
+            above.ok().zip(below.ok()).map(|(above, below)| above / below)
+        }
+        None => exponent.parse().ok(),
+    };
+    let is = |value: f64| number.is_some_and(|number| (number - value).abs() < 1e-9);
+    let known = [(2.0, "square"), (0.5, "sqrt"), (-0.5, "rsqrt")];
+    if let Some((_, function)) = known.into_iter().find(|(value, _)| is(*value)) {
+        return format!("{function}({base})");
+    }
+    if is(-1.0) {
+        return format!("1.0 / {base}");
+    }
+    match (base.parse::<f64>(), number) {
+        (Ok(base), None) if base > 0.0 => format!("exp({:.7} * {exponent})", base.ln()),
+        (_, Some(number)) => format!("pow({base}, {number:?})"),
+        (_, None) => format!("pow({base}, {exponent})"),
+    }
+}
+
 /// The operand that a text ends with: a value, a call, or what stands in parentheses.
-fn last_operand(text: &str) -> &str {
+pub(super) fn last_operand(text: &str) -> &str {
     let text = text.trim_end();
     let mut depth = 0_usize;
     let mut is_outside = |(_, c): &(usize, char)| {

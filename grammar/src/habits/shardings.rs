@@ -134,9 +134,29 @@ fn parentheses(text: &str) -> Option<Habit> {
         let help = format!("write `{}`", text.replace(&written, &format!("{{{list}}}")));
         return Some(Habit::new(text, &written, "several axes stand in braces", "axes", help));
     }
+    if before.rfind('[') > before.rfind(']') {
+        let message = "axes of a dimension follow a `_`";
+        let help = format!("write `{}`", with_subscripts(text));
+        return Some(Habit::new(text, &written, message, "axes", help));
+    }
     let help = format!("write `{}`", text.replace(&written, &format!("[{list}]")));
     let message = "dimensions stand in brackets, not in parentheses";
     Some(Habit::new(text, &written, message, "dimensions", help))
+}
+
+/// `In[B(X), D(Y,Z)]` with the subscripts `_X` and `_{Y,Z}`.
+fn with_subscripts(text: &str) -> String {
+    let mut parts = text.split('(');
+    let mut written = parts.next().unwrap_or_default().trim_end().to_owned();
+    for part in parts {
+        let (axes, after) = part.split_once(')').unwrap_or((part, ""));
+        let axes = axes.trim();
+        let subscript =
+            if axes.contains(',') { format!("_{{{axes}}}") } else { format!("_{axes}") };
+        written.push_str(&subscript);
+        written.push_str(after);
+    }
+    written
 }
 
 /// `input In[B_X, D]: bf16`, `input In[D] bf16 {U_X}`.

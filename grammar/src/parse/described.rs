@@ -5,17 +5,24 @@ use std::borrow::Cow;
 use crate::ast::{File, Statement};
 use crate::codes;
 use crate::diag::Diag;
-use crate::errors::{self, Faulty};
+use crate::errors::{self, Faulty, Sizes};
 use crate::habits::{self, Shapes};
 use crate::span::{Span, Spanned};
 
 /// The errors of statements: those of the grammar, unless the notation is recognised as another's.
-pub(super) fn described(faulty: Vec<(Cow<'_, str>, Span, Vec<Diag>)>, file: &File) -> Vec<Diag> {
+pub(super) fn described(
+    faulty: Vec<(Cow<'_, str>, Span, Vec<Diag>)>,
+    file: &File,
+    sizes: &Sizes<'_>,
+) -> Vec<Diag> {
+    if faulty.is_empty() {
+        return Vec::new();
+    }
     let shapes = Shapes::of(file);
     let mut diags: Vec<Diag> = Vec::new();
     for (text, span, found) in faulty {
         let is_nested = found[0].code == codes::TOO_DEEP;
-        let habit = || habits::recognise(Faulty { text: &text, span }, &shapes);
+        let habit = || habits::recognise(Faulty { text: &text, span, sizes }, &shapes);
         match (!is_nested).then(habit).flatten() {
             // A function of another language has several lines, and is one mistake.
             Some(habit) if diags.last().is_some_and(|last| is_same_code(last, &habit)) => {}

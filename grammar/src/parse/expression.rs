@@ -1,8 +1,23 @@
 //! Converts right sides to the tree: the one part of a statement that nests.
 
-use super::{Pair, Reader, Rule, nothing};
-use crate::ast::{BinaryOp, Call, Comparison, Expr, ExprKind};
+use super::{Pair, Reader, Rule, nothing, pieces};
+use crate::ast::{BinaryOp, Call, Comparison, Expr, ExprKind, Statement};
 use crate::span::{Name, Span, Spanned};
+
+/// The expression that a text is; nothing if it has a mistake.
+pub(crate) fn expression(text: &str) -> Option<Expr> {
+    let text = format!("x = {text}");
+    let pairs = pieces(&text)?;
+    let reader = Reader { offset: 0, broken: &[] };
+    if !reader.marks(pairs.clone()).is_empty() {
+        return None;
+    }
+    let statement = pairs.into_iter().find_map(|pair| reader.statement(pair))?;
+    match statement.node {
+        Statement::Define(definition) => Some(definition.value),
+        _ => None,
+    }
+}
 
 impl Reader<'_> {
     /// A sum or a product: operands and the operators between them, from left to right.

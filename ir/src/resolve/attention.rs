@@ -413,7 +413,6 @@ impl Resolver<'_> {
         let at = name.span.to(number.span);
         let diag = Diag::error(names::BAD_CALL, message, at, "this option");
         self.error(diag.help(match name.node.as_str() {
-            "axis" | "dim" => self.names_its_dims(call, &number.node),
             "window" if call.function.node == "causal" => format!(
                 "`attention(q, k, v, causal, window={0})` has one; of scores alone, write \
                     `select(position_T(s) - position_S(s) < {0}, causal_{{T,S}}(s), -1e9)`",

@@ -67,7 +67,7 @@ const FUNCTIONS: [(&[&str], &str); 37] = [
         &["randn", "rand", "normal", "uniform", "random"],
         "declare what is drawn: `input Noise[B, D]`; a plan does not depend on the numbers",
     ),
-    (&["pow", "power"], "write `square(x)`, `x * x * x`, or `exp(2.5 * log(x))`"),
+    (&["pow", "power"], "write `pow(x, 3.0)`, or `square(x)`"),
     (
         &["conv1d", "conv2d", "conv3d", "conv_general_dilated"],
         "write `conv`: `shardwise docs operations`",
@@ -92,17 +92,18 @@ const FUNCTIONS: [(&[&str], &str); 37] = [
 ];
 
 /// Dtypes of other frameworks, and what to write for them.
-const DTYPES: [(&[&str], &str); 10] = [
-    (&["float32", "fp32", "float", "single", "double", "float64"], "f32"),
+const DTYPES: [(&[&str], &str); 11] = [
+    (&["float32", "fp32", "float", "single", "double", "float64", "f64", "tf32"], "f32"),
     (&["bfloat16", "bfloat"], "bf16"),
     (&["float16", "fp16", "half"], "f16"),
     (&["float8", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "f8"], "fp8"),
     (&["fp8e4m3", "fp8_e4m3", "fp8_e5m2", "e4m3", "e5m2", "mxfp8"], "fp8"),
+    (&["f8e4m3", "f8e4m3fn", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz", "f8e4m3b11fnuz"], "fp8"),
     (&["float4", "nvfp4", "mxfp4", "f4", "fp4_e2m1", "e2m1"], "fp4"),
-    (&["int", "int64", "long", "i32", "i64", "uint32", "int16"], "int32"),
-    (&["i8", "uint8", "u8", "byte"], "int8"),
-    (&["i4", "uint4"], "int4"),
-    (&["boolean", "bool_", "mask"], "bool"),
+    (&["int", "int64", "long", "i32", "i64", "uint32", "int16", "s16", "s32", "s64"], "int32"),
+    (&["i8", "uint8", "u8", "s8", "byte"], "int8"),
+    (&["i4", "uint4", "s4", "u4"], "int4"),
+    (&["boolean", "bool_", "pred", "mask"], "bool"),
 ];
 
 /// What to write for a function of another framework.

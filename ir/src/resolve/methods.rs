@@ -2,6 +2,7 @@
 //! they name are known: `In.sum(-1)`, `In.to(torch.bfloat16)`, `torch.matmul(In, W)`.
 
 use shardwise_grammar::ast::{Call, Expr, ExprKind};
+use shardwise_grammar::print;
 
 use super::expression::scalar;
 use super::{Resolver, habits};
@@ -17,6 +18,9 @@ impl Resolver<'_> {
         let function = function.to_lowercase();
         if let Some(&value) = self.value_names.get(owner) {
             return self.method(owner, value, &function, call);
+        }
+        if let ("pow" | "power", [base, exponent]) = (&*function, &call.arguments[..]) {
+            return Some(power(&print::expr(base), exponent));
         }
         let is_product = habits::PRODUCTS.contains(&function.as_str());
         let operands: Vec<_> =
@@ -40,8 +44,13 @@ impl Resolver<'_> {
         if goes_along(function) {
             return Some(self.along_place(function, owner, value, first.and_then(scalar)));
         }
+        if let ("pow" | "power", Some(exponent)) = (function, first) {
+            return Some(power(owner, exponent));
+        }
         if Function::find(function).is_some() {
-            return Some(format!("write `{function}({owner})`"));
+            let operands =
+                call.arguments.iter().map(|operand| format!(", {}", print::expr(operand)));
+            return Some(format!("write `{function}({owner}{})`", operands.collect::<String>()));
         }
         match function {
             "to" | "astype" | "type" => {
@@ -61,18 +70,6 @@ impl Resolver<'_> {
                 Some(format!("write `{owner}`: only its dimensions and their names count"))
             }
             _ => habits::dtype(function).map(|dtype| format!("write `cast<{dtype}>({owner})`")),
-        }
-    }
-
-    /// `sum(In, axis=-1)`, an option where there is none: the call with the dimension meant.
-    pub(super) fn names_its_dims(&self, call: &Call, place: &str) -> String {
-        let name = call.function.node.as_str();
-        let (_, function) = name.rsplit_once('.').unwrap_or(("", name));
-        match call.arguments.first().and_then(|argument| self.value_named(argument)) {
-            Some((operand, value)) => {
-                self.along_place(function, operand, value, Some(place.to_owned()))
-            }
-            None => format!("write `{function}_D(x)`"),
         }
     }
 
@@ -111,6 +108,16 @@ impl Resolver<'_> {
     pub(super) fn value_named<'e>(&self, argument: &'e Expr) -> Option<(&'e str, ValueId)> {
         let name = written(argument)?;
         self.value_names.get(name).map(|&value| (name, value))
+    }
+}
+
+/// What to write for a power.
+fn power(base: &str, exponent: &Expr) -> String {
+    match scalar(exponent).and_then(|number| number.parse::<f64>().ok()) {
+        Some(2.0) => format!("write `square({base})`"),
+        Some(0.5) => format!("write `sqrt({base})`"),
+        Some(number) => format!("write `pow({base}, {number:?})`"),
+        None => format!("write `pow({base}, {})`", print::expr(exponent)),
     }
 }
 

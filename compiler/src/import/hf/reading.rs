@@ -52,11 +52,29 @@ fn family(fields: &Map<String, Value>) -> Result<&'static Family> {
     let value = fields.get("model_type").ok_or("there is no field `model_type`")?;
     let model_type = value.as_str().ok_or_else(|| wrong("model_type", value, "a text"))?;
     families::find(model_type).ok_or_else(|| {
-        let near = suggest::nearest(model_type, model_types());
-        let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         let known = model_types().collect::<Vec<_>>().join(", ");
-        format!("`model_type` is `{model_type}`, which is none of {known}{near}")
+        let message = format!("`model_type` is `{model_type}`, which is none of {known}");
+        match suggest::nearest(model_type, model_types()).filter(|near| is_typo(model_type, near)) {
+            Some(near) => format!("{message}; did you mean `{near}`?"),
+            None => format!(
+                "{message}\n  help: `shardwise import torch` imports a module of any model that \
+                 PyTorch can trace: `shardwise docs import-torch`"
+            ),
+        }
     })
+}
+
+/// Whether a name is a misspelling of a known one, word by word: another version of a family,
+/// `llama4`, and another model of it, `qwen3_next`, are none.
+fn is_typo(name: &str, known: &str) -> bool {
+    let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
+    let words = |name: &str| name.split('_').map(str::to_owned).collect::<Vec<_>>();
+    let (given, meant) = (words(name), words(known));
+    let mut pairs = given.iter().zip(&meant);
+    let is_near = pairs.all(|(given, meant)| {
+        given == meant || suggest::nearest(given, [meant.as_str()]).is_some()
+    });
+    is_near && given.len() == meant.len() && digits(name) == digits(known)
 }
 
 fn architecture(config: &mut Config, family: &Family) -> Result<Architecture> {

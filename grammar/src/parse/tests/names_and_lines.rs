@@ -1,6 +1,6 @@
 //! Names with `_`, computed sizes, and where lists and statements end.
 
-use super::read;
+use super::{errors, read};
 use crate::ast::{Statement, Subscript};
 
 #[test]
@@ -48,4 +48,12 @@ fn lists_may_end_with_a_comma_and_lines_with_an_operator() {
     assert_eq!(count("C = A *D\n  B\nE = A +\n  B -\n  C\nF =\n  A\nA\n  * B\n  -> C\n"), 4);
     assert_eq!(count("C = A *{N,H} B\nA *N,H\n  B\n  -> C[I]\nx = A *B\ny = C\n"), 4);
     assert_eq!(count("repeat L=4 {\n  x = f(x) *D\n    y\n}\nC = A\n"), 4);
+}
+
+#[test]
+fn equal_sizes_have_one_name_in_a_file() {
+    let helps = errors("dim M=8\ninput x[64, 256]\nparam W[256, 1024], V[1024, 1024]\n");
+    let names = helps.iter().filter_map(|help| help.split("declare `dim ").nth(1));
+    let names: Vec<&str> = names.filter_map(|help| help.split('`').next()).collect();
+    assert_eq!(names, ["N=64", "K=256", "K=256", "L=1024", "L=1024", "J=1024"]);
 }

@@ -230,6 +230,12 @@ fn mistakes_are_named() {
          gemma3_text, gpt_oss, llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe; did \
          you mean `llama`?"
     ));
+    for other in ["gpt2", "gpt_neox", "olmo2", "phi3", "falcon", "granite", "llama4", "qwen3_next"]
+    {
+        let error = error("model_type", json!(other));
+        let has_page = error.contains("\n  help: ") && error.contains("docs import-torch");
+        assert!(has_page && !error.contains("did you mean"), "{error}");
+    }
     assert_eq!(error("hidden_size", json!(null)), "there is no field `hidden_size`");
     let wrong = "`num_hidden_layers` is \"16\", not a whole number above zero";
     assert_eq!(error("num_hidden_layers", json!("16")), wrong);
