@@ -11,7 +11,6 @@ mod size;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use expression::expression;
 use lost::Unread;
 use pest::Parser;
 use pest::iterators::{Pair, Pairs};

@@ -3,8 +3,6 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::scan::code_of;
-
 /// The names that are given, in this order.
 const NAMES: [&str; 12] = ["N", "M", "K", "L", "J", "I", "P", "Q", "R", "S", "T", "V"];
 
@@ -60,6 +58,11 @@ impl<'s> Sizes<'s> {
         }
         names
     }
+}
+
+/// A line without its comment.
+fn code_of(line: &str) -> &str {
+    line.split('#').next().unwrap_or_default()
 }
 
 /// The names that a line `dim B=64, D=256` declares.

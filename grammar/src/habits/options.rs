@@ -132,9 +132,10 @@ fn call_around<'t>(text: &'t str, at: usize, shapes: &Shapes) -> Option<Call<'t>
         operands.extend(arguments(&rest[..super::closing(rest)]));
     }
     let mut before = before;
-    if let Some(owner) = before.strip_suffix('.') {
-        let owner = last_operand(owner);
-        before = &before[..before.len() - 1 - owner.len()];
+    if let Some(owned) = before.strip_suffix('.') {
+        let owned = owned.trim_end();
+        let owner = last_operand(owned);
+        before = &owned[..owned.len() - owner.len()];
         if operands.is_empty() && !owner.is_empty() {
             operands.push(inner(owner));
         }

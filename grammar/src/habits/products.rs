@@ -151,6 +151,7 @@ fn power_of(base: &str, exponent: &str) -> String {
     match (base.parse::<f64>(), number) {
         (Ok(base), None) if base > 0.0 => format!("exp({:.7} * {exponent})", base.ln()),
         (_, Some(number)) => format!("pow({base}, {number:?})"),
+        (_, None) if exponent.is_empty() => format!("pow({base}, 3.0)"),
         (_, None) => format!("pow({base}, {exponent})"),
     }
 }

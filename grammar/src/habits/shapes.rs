@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ast::{Call, Expr, ExprKind, File, Layout, Statement};
-use crate::parse::expression;
 
 /// What a file declares, as far as it could be parsed.
-#[derive(Default)]
 pub(crate) struct Shapes {
+    /// Reads an expression in a text.
+    read: fn(&str) -> Option<Expr>,
     dims: BTreeSet<String>,
     axes: BTreeSet<String>,
     /// The dimensions of its values.
@@ -15,8 +15,9 @@ pub(crate) struct Shapes {
 }
 
 impl Shapes {
-    pub(crate) fn of(file: &File) -> Self {
-        let mut shapes = Self::default();
+    pub(crate) fn of(file: &File, read: fn(&str) -> Option<Expr>) -> Self {
+        let (dims, axes, values) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
+        let mut shapes = Self { read, dims, axes, values };
         for statement in &file.statements {
             let tensors = match &statement.node {
                 Statement::Declare(_, tensors) => tensors.iter().collect(),
@@ -66,7 +67,7 @@ impl Shapes {
 
     /// The dimensions of an expression in a text.
     pub(super) fn of_text(&self, text: &str) -> Option<Vec<String>> {
-        self.of_expr(&expression(text)?)
+        self.of_expr(&(self.read)(text)?)
     }
 
     /// The dimensions of an expression, where they follow from those of its values.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::expression::expression;
 use crate::ast::{File, Statement};
 use crate::codes;
 use crate::diag::Diag;
@@ -18,7 +19,7 @@ pub(super) fn described(
     if faulty.is_empty() {
         return Vec::new();
     }
-    let shapes = Shapes::of(file);
+    let shapes = Shapes::of(file, expression);
     let mut diags: Vec<Diag> = Vec::new();
     for (text, span, found) in faulty {
         let is_nested = found[0].code == codes::TOO_DEEP;

@@ -5,7 +5,7 @@ use crate::ast::{BinaryOp, Call, Comparison, Expr, ExprKind, Statement};
 use crate::span::{Name, Span, Spanned};
 
 /// The expression that a text is; nothing if it has a mistake.
-pub(crate) fn expression(text: &str) -> Option<Expr> {
+pub(super) fn expression(text: &str) -> Option<Expr> {
     let text = format!("x = {text}");
     let pairs = pieces(&text)?;
     let reader = Reader { offset: 0, broken: &[] };
