@@ -2,6 +2,7 @@
 
 mod names_and_lines;
 
+use names_and_lines::FOREIGN;
 use proptest::prelude::*;
 
 use super::{Rule, mark, parse};
@@ -460,6 +461,7 @@ fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         8 => prop::sample::select(&WORDS[..]).prop_map(str::to_owned),
         1 => any::<char>().prop_map(String::from),
+        2 => prop::sample::select(&FOREIGN[..]).prop_map(str::to_owned),
         1 => Just("\0é漢\u{FEFF}\u{301}".to_owned()),
     ];
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())

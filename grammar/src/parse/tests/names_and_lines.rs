@@ -3,6 +3,26 @@
 use super::{errors, read};
 use crate::ast::{Statement, Subscript};
 
+/// Pieces of other languages, which messages answer.
+pub(super) const FOREIGN: [&str; 16] = [
+    "axis=",
+    "keepdims=True",
+    "dim=(0,1)",
+    "log_softmax",
+    "mean_D",
+    ".norm",
+    "}(",
+    ").",
+    "^",
+    "**",
+    "@",
+    "−",
+    "reshape(x,(",
+    "TPU v5p",
+    "[64,",
+    "B(X)",
+];
+
 #[test]
 fn the_longest_declared_dimension_wins() {
     let parts = |source: &str| {
