@@ -77,3 +77,17 @@ fn equal_sizes_have_one_name_in_a_file() {
     let names: Vec<&str> = names.filter_map(|help| help.split('`').next()).collect();
     assert_eq!(names, ["N=64", "K=256", "K=256", "L=1024", "L=1024", "J=1024"]);
 }
+
+#[test]
+fn options_of_modules_and_of_owned_functions_go() {
+    for (call, written) in [
+        ("nn.Softmax(dim=-1)(x)", "softmax_D(x)"),
+        ("x .mean(dim=0, keepdim=True)", "mean_B(x)"),
+        ("2.0 * F.log_softmax(x, dim=-1)", "(x - logsumexp_D(x))"),
+        ("sum_{B,D}(x, keepdims=True)", "sum_{B,D}(x)"),
+        ("jnp.take(x, ids, axis=0)", "take_B(x, ids)"),
+    ] {
+        let helps = errors(&format!("dim B=4, D=8\ninput x[B, D]\ny = {call}\n"));
+        assert!(helps.len() == 1 && helps[0].contains(&format!("`{written}`")), "{helps:?}");
+    }
+}
