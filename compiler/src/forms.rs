@@ -89,10 +89,8 @@ fn at_most_of_sum(best: Planned, of_sum: Planned) -> Planned {
     let is_proven = lower_bound_s >= seconds * (1.0 - ROUNDING);
     if let Origin::Searched(found) = &mut of_sum.origin {
         found.alternatives.clear();
-        found.optimality = match is_proven {
-            true => Optimality::Optimal,
-            false => Optimality::Bounded { lower_bound_s },
-        };
+        found.optimality =
+            if is_proven { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s } };
     }
     of_sum
 }

@@ -24,10 +24,9 @@ impl Resolver<'_> {
         if self.mesh.named(&name.node).is_some() && !is_reported(&name.node) {
             self.axis_as_dim(name);
         } else if !is_reported(&name.node) && !is_reported(base) {
-            let (when, label) = match self.declared_dims.contains(name.node.as_str()) {
-                true => (" yet", "declared below"),
-                false => ("", "not declared"),
-            };
+            let is_below = self.declared_dims.contains(name.node.as_str());
+            let (when, label) =
+                if is_below { (" yet", "declared below") } else { ("", "not declared") };
             let message = format!("dimension `{}` has no size{when}", name.node);
             let diag = Diag::error(names::UNKNOWN_DIM, message, name.span, label);
             self.searches += 1;

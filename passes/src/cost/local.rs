@@ -188,9 +188,10 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
             let is_read = !op.kernel.has_on_chip(position);
             // Of what is updated in place, rows are read and written that the gradient has.
             let is_filled = program.values[operand.value].filled.is_part();
-            let share = match op.is_product() || is_filled {
-                true => chosen_share(program, op, position, operands),
-                false => op.share.of_all,
+            let share = if op.is_product() || is_filled {
+                chosen_share(program, op, position, operands)
+            } else {
+                op.share.of_all
             };
             f64::from(is_read) * share * bytes_in(program, op.repeat, operand.value, sharding)
         })
