@@ -4,12 +4,14 @@
 //! and keys are multiplied head by head. The dimension that the product sums (a head's features)
 //! should not be split; without more heads to split, values are replicated.
 
-use shardwise_ir::ids::{AxisId, DimId, ValueId};
+use shardwise_ir::ids::{AxisId, DimId, OpId, ValueId};
 use shardwise_ir::mesh::Axis;
+use shardwise_ir::plan::Step;
 use shardwise_ir::program::{Dim, Op, OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin};
 use shardwise_passes::crossover::batch_like;
 use shardwise_passes::local_shape;
+use shardwise_passes::report::StepCost;
 
 use crate::display::units;
 use crate::lint::analysis::program::is_param;
@@ -122,6 +124,9 @@ fn uses<'a>(mut axes: impl Iterator<Item = &'a AxisRef>, axis: AxisId) -> bool {
 fn finding(context: &LintContext<'_>, op: &Op, heads: DimId, axis: AxisId) -> Option<Finding> {
     let program = context.program;
     let (dim, along) = (&program.dims[heads], &program.mesh.axes[axis]);
+    if dim.size.is_multiple_of(along.size) || splits_others(context, op, heads, axis) {
+        return None;
+    }
     let held = program.values.indices().filter(|&id| {
         program.values[id].role.is_some() && program.values[id].dims.contains(&heads)
     });
@@ -168,6 +173,17 @@ fn finding(context: &LintContext<'_>, op: &Op, heads: DimId, axis: AxisId) -> Op
             .help(otherwise(dim, along))
             .costs(seconds, bytes),
     )
+}
+
+/// Whether the plan splits another dimension of a product over an axis: then its devices have
+/// other rows of the batch, or of the sequence.
+fn splits_others(context: &LintContext<'_>, op: &Op, heads: DimId, axis: AxisId) -> bool {
+    let values = &context.program.values;
+    let is_of_op = |of: &(&Step, &StepCost, OpId)| context.program.ops[of.2].result == op.result;
+    context.best().work().filter(is_of_op).any(|(step, ..)| {
+        let dims = values[op.result].dims.iter().zip(&step.result.sharding.dims);
+        dims.filter(|(dim, _)| **dim != heads).any(|(_, axes)| uses(axes.iter(), axis))
+    })
 }
 
 /// What to do with the devices for which there are no heads.
