@@ -479,10 +479,7 @@ impl<'a> Resolver<'a> {
             renumber::by_appearance(program);
             sparse::mark(program);
             self.diags.extend(crate::order::faults(program));
-            // A block whose statements are wrong lacks what its checkpoint names.
-            if !failed(&self.diags) {
-                self.diags.extend(crate::checkpoint::faults(program));
-            }
+            self.diags.extend(crate::checkpoint::faults(program));
             self.diags.extend(crate::host_memory::faults(program));
             if program.ops.iter().any(|op| op.phase == Phase::Backward) {
                 program.mark_kept();
