@@ -231,8 +231,8 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
 }
 
 /// The share of an operand that a product reads: of the weights of experts that have slots for all
-/// tokens, those of experts that tokens choose, as many as if they chose at random. (As many as
-/// tokens choose at most are twice as many for a few tokens more than experts.)
+/// tokens, those of experts that tokens choose, as many as if they chose at random. (Alternative:
+/// as many as they can choose at most, which is up to 1.6 times as many.)
 pub fn chosen_share(program: &Program, op: &Op, position: usize, operands: &[&Sharding]) -> f64 {
     if !op.is_product() {
         return 1.0;
