@@ -81,9 +81,16 @@ fn what_the_compiler_reads_is_parsed() {
     assert!(wrong.is_empty(), "{} files:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What the parser does not refuse: a limit on nesting, and that only `split` has several results.
-const PARSED: [&str; 2] =
-    ["tests/programs/codes/sw004-too-deep.shard", "tests/programs/errors/lost-statement.shard"];
+/// What the parser does not refuse: a limit on nesting, that only `split` has several results, and
+/// that dimensions are named, not numbered (`axis=1`).
+const PARSED: [&str; 6] = [
+    "tests/programs/codes/sw004-too-deep.shard",
+    "tests/programs/errors/lost-statement.shard",
+    "tests/programs/mistakes/softmax-axis.shard",
+    "tests/programs/mistakes/softmax-of-a-product-dim.shard",
+    "tests/programs/mistakes/sum-axis.shard",
+    "tests/programs/mistakes/torch-sum-dim.shard",
+];
 
 #[test]
 fn what_the_compiler_refuses_is_not_parsed() {
