@@ -196,6 +196,8 @@ pub(crate) const MEASURED: &[Number] = &[
      |h| &mut h.measured.link.per_device_s),
     ("link_in_switch", "share of the link bandwidth of a reduction in the switch", Share,
      |h| &mut h.measured.link.in_switch),
+    ("link_long_hop", "seconds, as link_per_device, of long messages in a ring over nodes", Delay,
+     |h| &mut h.measured.link.long_hop_s),
     ("network_share", "share of the network bandwidth that long messages reach", Share,
      |h| &mut h.measured.network.share),
     ("network_saturation", "seconds, as link_saturation", Delay,

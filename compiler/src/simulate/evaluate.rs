@@ -190,11 +190,10 @@ impl Local<'_> {
         if let Some(array) = self.without_operands(form) {
             return array;
         }
-        let shape = shape(self.result, self.dims, self.operands);
-        let shape = shape_of_map(self.program, form, self.result, shape);
+        let shape = &self.place.shape;
         let operands = self.operands.iter().zip(self.dims);
         let spread: Vec<ArrayD<f64>> =
-            operands.map(|(operand, dims)| spread(operand, dims, self.result, &shape)).collect();
+            operands.map(|(operand, dims)| spread(operand, dims, self.result, shape)).collect();
         self.placed(form, &spread[0]).unwrap_or_else(|| map(form, &spread))
     }
 
@@ -284,21 +283,6 @@ fn fit(dims: &[&[DimId]], operands: &[&ArrayD<f64>]) -> bool {
         .zip(operands)
         .flat_map(|(dims, operand)| dims.iter().copied().zip(operand.shape().iter().copied()));
     all.into_iter().all(|(dim, length)| *lengths.entry(dim).or_insert(length) == length)
-}
-
-/// The shape of a result; dimensions added by a broadcast are unsharded.
-fn shape_of_map(
-    program: &Program,
-    form: &MapForm,
-    result: &[DimId],
-    mut shape: Vec<usize>,
-) -> Vec<usize> {
-    if let MapForm::Broadcast(added) = form {
-        for (size, dim) in shape.iter_mut().zip(result).filter(|(_, dim)| added.contains(dim)) {
-            *size = program.dims[*dim].size as usize;
-        }
-    }
-    shape
 }
 
 /// The sizes of `order`, read off the operands.

@@ -5,9 +5,9 @@
 //!   `cli/python/derive_rates.py`, which prints such figures with their residuals; samples are in
 //!   `tests/measured/kernels.csv`. There is no table of the H800: its row is that of the H100, with
 //!   published products in fp8. The A100 has none of passes: typical figures.
-//! * tpu-v6e and tpu7x: published products and copies, few of them. tpu-v4p and tpu-v5p: the share
-//!   of products is that of published training steps. tpu-v5e: one AllGather; its products are not
-//!   measured but between those of its neighbours. What a TPU lacks is taken from another one.
+//! * tpu-v6e and tpu7x: published products and copies, few of them. tpu-v4p, tpu-v5p and tpu-v5e:
+//!   the share of products is that of published training steps, of v5e between those of `MaxText`
+//!   on one slice (0.89) and on 32 (0.79). What a TPU lacks is taken from another one.
 //! * mi300x: AMD's "Measuring Max-Achievable FLOPs, part 2" (708 TFLOP/s in bf16, 1273 in fp8), and
 //!   the `BabelStream` and RCCL figures of its system acceptance guide; fixed times and saturation
 //!   are typical ones. Nothing was measured on mi355x and trainium2.
@@ -97,7 +97,7 @@ const ROWS: &[Row] = &[
           attention: [0.0, 0.0, 0.0],
           pass: [0.85, 1.7], sustained: 1.0, link: [0.87, 0.0, 0.0, 1.4],
           network: [0.93, 0.0, 10.0, 5.0], in_switch: 0.0 },
-    Row { name: "tpu-v5e", product: [0.80, 0.80, 0.0, 0.85, 1.6], product_fp4: 0.0,
+    Row { name: "tpu-v5e", product: [0.85, 0.85, 0.0, 0.85, 1.6], product_fp4: 0.0,
           attention: [0.0, 0.0, 0.0],
           pass: [0.85, 1.7], sustained: 1.0, link: [0.83, 0.0, 0.0, 1.4],
           network: [0.93, 0.0, 10.0, 5.0], in_switch: 0.0 },
@@ -185,6 +185,16 @@ fn engine(name: &str) -> LinkFigures {
     )
 }
 
+/// Microseconds that each device adds to a long message in a ring of NCCL over `NVLink`, by NCCL's
+/// own table (`hwLat` in `src/graph/tuning.cc`: a ring of the protocol `Simple`). Over nodes of 72
+/// GPUs it runs such rings; over nodes of 8, trees between the nodes, which are rounds here.
+const LONG_HOP: f64 = 3.4;
+const WITH_LONG_HOPS: [&str; 2] = ["gb200-nvl72", "gb300"];
+
+fn long_hop_s(name: &str) -> Option<f64> {
+    WITH_LONG_HOPS.contains(&name).then(|| seconds(LONG_HOP))
+}
+
 /// What was measured on the preset called `name`.
 pub(super) fn measured(name: &str) -> MeasuredRates {
     let row = ROWS.iter().find(|row| row.name == name);
@@ -207,6 +217,7 @@ fn link([share, saturation, fixed, per_device]: [f64; 4]) -> LinkFigures {
         fixed_s: Some(seconds(fixed)),
         per_device_s: Some(seconds(per_device)),
         in_switch: None,
+        long_hop_s: None,
     }
 }
 
@@ -237,7 +248,11 @@ impl Row {
             contention: self.is_launched().then_some(CONTENTION),
             logit_bytes: self.is_launched().then_some(LOGIT_BYTES),
             allocator: self.is_launched().then_some(ALLOCATOR),
-            link: LinkFigures { in_switch: known(self.in_switch), ..link(self.link) },
+            link: LinkFigures {
+                in_switch: known(self.in_switch),
+                long_hop_s: long_hop_s(self.name),
+                ..link(self.link)
+            },
             network: link(self.network),
             engine: engine(self.name),
             ..MeasuredRates::default()

@@ -240,6 +240,16 @@ impl Op {
         }
     }
 
+    /// The dimensions of its result that it computes from no operand: a device can compute any
+    /// part of them.
+    pub fn added_dims<'a>(&'a self, program: &'a Program) -> &'a [DimId] {
+        match &self.kind {
+            OpKind::Map(MapFn { form: MapForm::Broadcast(added), .. }) => added,
+            _ if self.operands.is_empty() => &program.values[self.result].dims,
+            _ => &[],
+        }
+    }
+
     /// Whether it is the element-wise function of this form.
     pub fn is(&self, form: &MapForm) -> bool {
         matches!(&self.kind, OpKind::Map(function) if function.form == *form)

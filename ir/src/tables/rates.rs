@@ -110,6 +110,9 @@ pub struct LinkFigures {
     pub per_device_s: Option<f64>,
     /// Share of the bandwidth at which a switch adds up itself what is reduced over it.
     pub in_switch: Option<f64>,
+    /// Time for each device and way of a long message in one ring over several nodes, seconds,
+    /// where a library has no quicker way to send it.
+    pub long_hop_s: Option<f64>,
 }
 
 /// What kernels of one kind reach.
@@ -136,6 +139,9 @@ pub struct LinkRates {
     pub per_device_s: f64,
     /// Share of the bandwidth of a reduction in the switch, where it can do that.
     pub in_switch: Option<f64>,
+    /// Time for each device and way of a long message in one ring over several nodes, seconds;
+    /// `None`: rounds are as good for long messages.
+    pub long_hop_s: Option<f64>,
 }
 
 impl LinkRates {
@@ -158,6 +164,7 @@ impl LinkFigures {
             fixed_s: self.fixed_s.unwrap_or(typical.fixed_s),
             per_device_s: self.per_device_s.unwrap_or(typical.per_device_s),
             in_switch: self.in_switch,
+            long_hop_s: self.long_hop_s,
         }
     }
 }
@@ -178,6 +185,7 @@ const LINK: LinkRates = LinkRates {
     fixed_s: 4e-6,
     per_device_s: 0.8e-6,
     in_switch: None,
+    long_hop_s: None,
 };
 const NETWORK: LinkRates = LinkRates {
     share: 0.93,
@@ -185,6 +193,7 @@ const NETWORK: LinkRates = LinkRates {
     fixed_s: 10e-6,
     per_device_s: 5e-6,
     in_switch: None,
+    long_hop_s: None,
 };
 
 impl MeasuredRates {

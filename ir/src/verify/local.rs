@@ -117,21 +117,23 @@ pub fn local_result(
             };
             kept.iter().map(|dim| axes_of(&old(dim))).collect()
         }
-        OpKind::ScatterAdd { dim: places } => {
+        _ => {
             pending.extend(contracted());
             let is_free = |axis: &AxisRef| {
                 !pending.contains(axis) && split.iter().all(|(used, _)| used != axis)
             };
-            let place = kept.iter().position(|dim| dim == places);
-            let wanted = place
-                .and_then(|place| wanted?.dims.get(place))
-                .filter(|axes| axes.iter().all(is_free));
-            let own = wanted.cloned().unwrap_or_default();
-            kept.iter().map(|dim| if dim == places { own.clone() } else { axes_of(dim) }).collect()
-        }
-        _ => {
-            pending.extend(contracted());
-            kept.iter().map(axes_of).collect()
+            let selected = |place: usize| {
+                let axes = wanted?.dims.get(place)?;
+                axes.iter().all(is_free).then(|| axes.clone())
+            };
+            let is_any = |dim: &DimId| match &op.kind {
+                OpKind::ScatterAdd { dim: places } => dim == places,
+                _ => op.added_dims(program).contains(dim),
+            };
+            let axes = |(place, dim): (usize, &DimId)| {
+                if is_any(dim) { selected(place).unwrap_or_default() } else { axes_of(dim) }
+            };
+            kept.iter().enumerate().map(axes).collect()
         }
     };
     Ok(Sharding { dims, unreduced: Unreduced::new(kind, pending) })

@@ -24,14 +24,12 @@ pub struct Layout {
     pub result: Sharding,
 }
 
-/// The index names of an operation: the dimensions of its operands, in order of appearance; of one
-/// that reads nothing, those of its result, any part of which a device can compute.
+/// The index names of an operation: the dimensions of its operands, in order of appearance, and
+/// those that [it adds](Op::added_dims), of which a device can compute any part.
 pub fn indices(program: &Program, op: &Op) -> Vec<DimId> {
-    if op.operands.is_empty() {
-        return program.values[op.result].dims.clone();
-    }
+    let read = op.operands.iter().flat_map(|operand| &program.values[operand.value].dims);
     let mut indices = Vec::new();
-    for dim in op.operands.iter().flat_map(|operand| &program.values[operand.value].dims) {
+    for dim in read.chain(op.added_dims(program)) {
         if !indices.contains(dim) {
             indices.push(*dim);
         }

@@ -13,6 +13,8 @@
 //! * Case 4, one axis on two kept indices: the operand whose axis the wanted result does not keep
 //!   is gathered, else the cheaper one.
 //! * An index kept from both operands: the replicated operand is sliced, or its axis moved there.
+//! * What is computed from no operand (a constant, the dimensions that a broadcast adds) is
+//!   computed in parts, as it is wanted, or as the other operands of its first reader are split.
 //! * A rename or reshape has the layout that the product after it wants.
 //! * A product that is only added to something is sharded from the start as the sum is wanted,
 //!   where slicing its operands does that for free.
@@ -190,6 +192,7 @@ impl<'a> TextbookPlanner<'a> {
             .map(|(o, &need)| self.sharding(o.value, need).clone())
             .collect();
         let gives = op_layouts::result_sharding(self.program(), op, &operands)?;
+        let gives = self.of_wanted_part(op, gives);
         let state = self.tables.of(op.result).space.find(&gives)?;
         let read = op
             .operands

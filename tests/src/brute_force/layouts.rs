@@ -14,6 +14,10 @@ impl Brute<'_> {
         let dims = |value: ValueId| self.program.values[value].dims.clone();
         let mut indices: Vec<DimId> =
             op.operands.iter().flat_map(|operand| dims(operand.value)).collect();
+        // Any part of what is computed from nothing, or repeated, can be computed.
+        if let OpKind::Map(MapFn { form: MapForm::Broadcast(_), .. }) = &op.kind {
+            indices.extend(dims(op.result));
+        }
         if op.operands.is_empty() {
             indices = dims(op.result);
         }
@@ -264,13 +268,6 @@ impl Brute<'_> {
             .zip(split)
             .map(|(&dim, axes)| (self.program.dims[dim].size / self.parts(axes)) as f64)
             .product();
-        let added: f64 = match &op.kind {
-            OpKind::Map(MapFn { form: MapForm::Broadcast(dims), .. }) => {
-                dims.iter().map(|&dim| self.program.dims[dim].size as f64).product()
-            }
-            _ => 1.0,
-        };
-        let points = points * added;
         let per_point = match &op.kind {
             OpKind::Einsum { contracted } if !contracted.is_empty() => 2.0,
             OpKind::Opaque(_) => 0.0,

@@ -22,6 +22,11 @@
 //!   number of devices, and takes a thousand times as long in a search that prices millions of
 //!   steps.
 //!
+//! Over nodes of a whole rack NCCL sends long messages through one ring of all devices, each of
+//! which adds [a longer hop](LinkRates::long_hop_s) than to short ones: rounds and short hops are
+//! those of a protocol with a fraction of the bandwidth. There a program that divides the devices
+//! into an axis inside of nodes and one between them has a quicker sequence than the library.
+//!
 //! On a torus axes have links of their own, so that rounds are what a program's axes make them:
 //! each adds the devices of its own ring.
 
@@ -328,7 +333,39 @@ pub(super) fn stage_times(
         return one_call;
     }
     let rounds = in_rounds(stages, model, bytes);
-    if side_by_side_s(&rounds) < side_by_side_s(&one_call) { rounds } else { one_call }
+    let Some((stage, hops_s)) = long_hops_s(stages, model) else {
+        return quicker(one_call, rounds);
+    };
+    let mut long = one_call.clone();
+    long[stage].latency_s += hops_s;
+    let mut short = quicker(one_call, rounds);
+    short.iter_mut().for_each(|time| time.transfer_s *= SHORT_PROTOCOL);
+    quicker(long, short)
+}
+
+/// How many times as long the protocol for short messages transfers: NCCL's `LL` moves flags beside
+/// the bytes, and reaches 35 to 88 GB/s where links reach 450.
+const SHORT_PROTOCOL: f64 = 8.0;
+
+fn quicker(one: Vec<StageTime>, other: Vec<StageTime>) -> Vec<StageTime> {
+    if side_by_side_s(&other) < side_by_side_s(&one) { other } else { one }
+}
+
+/// What devices add to a long message in one ring over several networks, and in which stage, where
+/// the rates of its links tell long messages from short ones.
+fn long_hops_s(stages: &[NetworkAxes], model: TimeModel) -> Option<(usize, f64)> {
+    let ways = match model {
+        TimeModel::OneRing => 1.0,
+        TimeModel::TwoRings => 2.0,
+        TimeModel::AllToAll | TimeModel::Permute | TimeModel::Free => return None,
+    };
+    let devices: f64 = stages.iter().map(NetworkAxes::devices).product();
+    let more_s = |stage: &NetworkAxes| {
+        let rates = stage.measured.filter(|_| stages.len() > 1)?;
+        Some((rates.long_hop_s? - rates.per_device_s).max(0.0))
+    };
+    let mut all = stages.iter().enumerate();
+    all.find_map(|(place, stage)| Some((place, ways * devices * more_s(stage)?)))
 }
 
 /// Seconds of stages that run chunk by chunk beside each other: the longest transfer counts, and

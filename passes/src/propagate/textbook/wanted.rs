@@ -2,9 +2,9 @@
 //! wants.
 
 use shardwise_ir::functions::Arithmetic;
-use shardwise_ir::ids::ValueId;
+use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Operand};
-use shardwise_ir::sharding::{Pin, Sharding};
+use shardwise_ir::sharding::{AxisList, Pin, Sharding};
 
 use super::TextbookPlanner;
 use crate::layouts::op_layouts;
@@ -66,6 +66,38 @@ impl<'a> TextbookPlanner<'a> {
             .then(|| op_layouts::operand_of_relabelling(self.program(), op, &wanted))
             .flatten()
             .map(|operand| vec![operand])
+    }
+
+    /// The sharding of a result, of which a device computes only the part that is wanted along the
+    /// dimensions that no operand has: by the author, or by the first reader, whose other operands
+    /// are split there.
+    pub(super) fn of_wanted_part(&self, op: &Op, gives: Sharding) -> Sharding {
+        let added = op.added_dims(self.program());
+        let mut part = gives.clone();
+        for (place, dim) in self.program().values[op.result].dims.iter().enumerate() {
+            if added.contains(dim) && part.dims[place].is_empty() {
+                let wanted = self.wanted(op).and_then(|pin| pin.dims.get(place));
+                let wanted = wanted.map(|axes| axes.named().clone());
+                let wanted = wanted.or_else(|| self.split_beside(op.result, *dim));
+                let axes = wanted.unwrap_or_default();
+                part.dims[place] = axes.into_iter().take_while(|&axis| !part.uses(axis)).collect();
+            }
+        }
+        if self.tables.of(op.result).space.find(&part).is_some() { part } else { gives }
+    }
+
+    /// The axes that split a dimension in another operand of the first operation that reads a
+    /// value.
+    fn split_beside(&self, value: ValueId, dim: DimId) -> Option<AxisList> {
+        let program = self.program();
+        let (reader, _) = program.dataflow().uses_of(value).next()?;
+        let is_there = |of: ValueId| of != value && !self.available[of.index()].is_empty();
+        program.ops[reader].operands.iter().find_map(|operand| {
+            let place = program.values[operand.value].dims.iter().position(|&other| other == dim);
+            let place = place.filter(|_| is_there(operand.value))?;
+            let start = self.start(operand.value, operand.pin.as_ref());
+            Some(self.sharding(operand.value, start).dims[place].clone())
+        })
     }
 
     /// The sharding of the operation's result, as far as the author wrote it.

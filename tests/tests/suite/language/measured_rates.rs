@@ -116,6 +116,29 @@ fn a_product_takes_what_the_page_says() {
     near(in_switch_s, 16e6 / 0.7e11 + unsaturated_s);
 }
 
+/// Over racks of 72 GPUs a long message passes each device, with the hop of NCCL's own table; a short
+/// one goes in rounds.
+#[test]
+fn long_messages_over_several_racks_pass_every_device() {
+    let reduce_s = |devices: u64, log_bytes: u32| {
+        serial_s(
+            &format!(
+                "hardware gb200-nvl72, rates=measured\nmesh X={devices}\ndim N={}\n\
+                    input A[N] {{U_X}}\noutput A[N]\n",
+                1_u64 << (log_bytes - 1)
+            ),
+            None,
+        )
+    };
+    let hops_s = 2.0 * 1440.0 * 3.4e-6;
+    let long_s = reduce_s(1440, 31);
+    assert!((hops_s..1.6 * hops_s).contains(&long_s), "{long_s}");
+    assert!(reduce_s(1440, 14) < hops_s / 10.0);
+    assert!(reduce_s(72, 31) < hops_s, "one rack has no such ring");
+    let sizes: Vec<f64> = (10..34).map(|log_bytes| reduce_s(144, log_bytes)).collect();
+    assert!(sizes.is_sorted(), "{sizes:?}");
+}
+
 /// By hand, from the figures that `hardware --format toml` prints, and the factor on the page.
 #[test]
 fn passes_take_longer_in_training() {
