@@ -138,18 +138,21 @@ fn priced(measurements: Vec<Measurement>, base: &Hardware) -> Result<Vec<Row>, V
     if faults.is_empty() { Ok(rows.into_iter().flatten().collect()) } else { Err(faults) }
 }
 
-/// Why a collective over devices of one node is not one on this chip: its nodes have fewer. Their
-/// mesh would be split over several nodes, and the network would be fitted to links of one.
+/// Why a collective over so many devices in each node is not one on this chip: its nodes have
+/// fewer. Their mesh would be split over more nodes, and the network would be fitted to links of
+/// one.
 fn outgrown_node(measurement: &Measurement, base: &Hardware) -> Option<Diag> {
-    let Kernel::Collective { devices, nodes: 1, .. } = measurement.kernel else { return None };
-    let chips = base.nvlink_domain().filter(|&chips| devices > chips)?;
+    let Kernel::Collective { devices, nodes: given, .. } = measurement.kernel else { return None };
+    let inside = devices / given;
+    let chips = base.nvlink_domain().filter(|&chips| inside > chips)?;
     let mut tried = (devices.div_ceil(chips)..devices).take(MOST_NODES);
     let nodes = tried.find(|&nodes| devices.is_multiple_of(nodes)).unwrap_or(devices);
-    let has = counted(chips, "chip");
-    let message = format!("{devices} devices in one node, and a node of `{}` has {has}", base.name);
+    let (has, each) = (counted(chips, "chip"), if given == 1 { "one" } else { "each" });
+    let name = &base.name;
+    let message = format!("{inside} devices in {each} node, and a node of `{name}` has {has}");
     let diag = Diag::error(BAD_MEASUREMENTS, message, measurement.span, "measured here");
     Some(diag.help(format!(
-        "if they are in several nodes, give `nodes={nodes}` in CSV, or the host of each rank in a \
+        "if they are in more nodes, give `nodes={nodes}` in CSV, or the host of each rank in a \
             log; else name a chip with larger nodes with `--hardware`"
     )))
 }

@@ -356,10 +356,10 @@ impl Tuned {
         self.dtypes.len() > 1
     }
 
-    /// How much better than the winner something else could be, as a share of the winner.
+    /// How far the winner is above the bound of the space, as a share of the bound.
     pub fn gap(&self) -> f64 {
         let best = self.strategies.first().map_or(0.0, |best| best.objective_s);
-        if best > 0.0 { (best - self.lower_bound_s).max(0.0) / best } else { 0.0 }
+        if best > 0.0 { (best / self.lower_bound_s - 1.0).max(0.0) } else { 0.0 }
     }
 }
 

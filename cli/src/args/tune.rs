@@ -92,7 +92,8 @@ pub(crate) struct TuneArgs {
     /// Also stages with fewer layers the more microbatches they keep (`1f1b`, one chunk).
     #[arg(long, help_heading = SPACE)]
     pub(crate) fewer_first: bool,
-    /// What may be computed again for gradients: none, layers, all-but-products, attention, mlp.
+    /// What may be computed again for gradients: none, layers, all-but-products, attention, mlp; or
+    /// sent to the host: offload.
     #[arg(
         long,
         value_name = "NAMES",
@@ -184,7 +185,7 @@ pub(crate) struct ServingArgs {
         value_parser = setting::limit
     )]
     pub(crate) ttft: Option<Duration>,
-    /// The longest time between two tokens: 50ms.
+    /// The longest time between two tokens on average, with prefills between them: 50ms.
     #[arg(
         long,
         value_name = "TIME",

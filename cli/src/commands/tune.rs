@@ -134,8 +134,8 @@ fn serving(args: &TuneArgs, decode: (String, String)) -> Result<Serve> {
         prefill: (prefill.path, prefill.text),
         decode,
         tokens: args.serving.tokens.unwrap_or(1),
-        prompts: args.serving.prompts.clone(),
-        sequences: if given.is_empty() { SEQUENCES.to_vec() } else { given.clone() },
+        prompts: distinct(&args.serving.prompts),
+        sequences: if given.is_empty() { SEQUENCES.to_vec() } else { distinct(given) },
         first_s: seconds(args.serving.ttft),
         next_s: seconds(args.serving.tpot),
     })
@@ -144,7 +144,8 @@ fn serving(args: &TuneArgs, decode: (String, String)) -> Result<Serve> {
 fn error(refused: Refused) -> Error {
     match refused {
         Refused::Program(findings) => findings.into(),
-        Refused::Options(_) | Refused::TooSlow(..) => Error::usage(refused.to_string()),
+        Refused::Options(_) => Error::usage(refused.to_string()),
+        Refused::TooSlow(..) => Error::input(refused.to_string()),
     }
 }
 
@@ -153,21 +154,32 @@ fn request(args: &TuneArgs, chips: u64, timeout: Option<Duration>) -> Result<Req
     Ok(Request {
         chips,
         axes: args.axes,
-        microbatches: args.microbatches.clone(),
-        stages: args.stages.clone(),
+        microbatches: distinct(&args.microbatches),
+        stages: distinct(&args.stages),
         free: args.free,
         best: usize::try_from(args.best).unwrap_or(usize::MAX),
         within: args.within,
         timeout,
         exhaustive: args.exhaustive,
-        schedules: args.schedules.clone(),
-        chunks: args.chunks.clone(),
+        schedules: distinct(&args.schedules),
+        chunks: distinct(&args.chunks),
         fewer_first: args.fewer_first,
         what_if: args.what_if,
-        recompute: args.recompute.clone(),
-        dtypes: args.dtypes.clone(),
-        batches: args.batch.clone(),
+        recompute: distinct(&args.recompute),
+        dtypes: distinct(&args.dtypes),
+        batches: distinct(&args.batch),
         latency_s: args.latency.map(|latency| latency.as_secs_f64()),
         against: by_hand.collect::<Result<_>>()?,
     })
+}
+
+/// Each of a list once: what is given twice is one candidate.
+fn distinct<T: Clone + PartialEq>(list: &[T]) -> Vec<T> {
+    let mut each: Vec<T> = Vec::with_capacity(list.len());
+    for item in list {
+        if !each.contains(item) {
+            each.push(item.clone());
+        }
+    }
+    each
 }

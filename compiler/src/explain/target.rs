@@ -86,14 +86,19 @@ fn concerns(plan: &Plan, use_def: UseDef<'_>, step: usize, line: Span) -> bool {
         })
 }
 
+/// Values that an error names.
+const SHOWN: usize = 20;
+
 fn unknown(plan: &Plan, name: &str) -> Diag {
     let names: Vec<&str> = plan.program.values.iter().map(|value| value.name.as_str()).collect();
     let help = suggest::nearest(name, names.iter().copied()).map_or_else(
         || {
-            format!(
-                "its values are {}; a number is a line",
-                names.iter().take(20).copied().collect::<Vec<_>>().join(", ")
-            )
+            let more = match names.len().saturating_sub(SHOWN) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let shown = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+            format!("its values are {shown}{more}; a number is a line")
         },
         |near| format!("`{near}` is one"),
     );

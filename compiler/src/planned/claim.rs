@@ -63,9 +63,12 @@ impl Planned {
         let proof = match optimality {
             Optimality::Optimal => "optimal".to_owned(),
             Optimality::Bounded { .. } => {
-                let lower_bound_s = self.lower_bound_s();
-                let gap = if own > 0.0 { 100.0 * (own - lower_bound_s) / own } else { 0.0 };
-                format!("within {:.1}% of the optimum", gap.max(LEAST_GAP))
+                let gap = if own > 0.0 { 100.0 * (own / self.lower_bound_s() - 1.0) } else { 0.0 };
+                if gap.is_finite() {
+                    format!("within {:.1}% of the optimum", gap.max(LEAST_GAP))
+                } else {
+                    "with no bound of the optimum".to_owned()
+                }
             }
         };
         let per_cent = 100.0 * (book - own).abs() / book;

@@ -28,7 +28,7 @@ use self::fewer::Families;
 use self::floor::{Floor, Group, group};
 use self::window::Running;
 use super::candidate::Candidate;
-use super::leaf::{Leaves, Outcome, Refusal, Stage};
+use super::leaf::{Leaves, Outcome, Refusal, SHARES, Stage};
 use super::strategy::Strategy;
 use super::template::Template;
 use super::{Progress, Refused, Report, Request, Space, Tuned};
@@ -89,6 +89,8 @@ pub(super) struct Search<'a, 's> {
     quick: IndexSet<usize>,
     /// What has no plan yet, and may be tried again.
     again: Again,
+    /// What had too little time.
+    late: Vec<Open>,
     /// The stage in which candidates are planned first.
     first: Stage,
     /// The stage after a plan without a memory limit.
@@ -126,7 +128,7 @@ impl<'a, 's> Search<'a, 's> {
             template,
             candidates,
             request,
-            leaves: Leaves { template, options, timeout, capacity: None, is_small },
+            leaves: Leaves { template, options, timeout, shares: SHARES, capacity: None, is_small },
             report,
             floors: IndexMap::new(),
             families,
@@ -136,6 +138,7 @@ impl<'a, 's> Search<'a, 's> {
             found: Vec::new(),
             quick: IndexSet::new(),
             again: Again::default(),
+            late: Vec::new(),
             first,
             limited,
             best: None,
@@ -215,7 +218,7 @@ impl<'a, 's> Search<'a, 's> {
         }
         let best = self.distinct();
         let last = best.get(self.request.best.max(1) - 1);
-        last.map_or(f64::INFINITY, |last| last.rank() * (1.0 - self.request.within.max(ROUNDING)))
+        last.map_or(f64::INFINITY, |last| last.rank() / (1.0 + self.request.within.max(ROUNDING)))
     }
 
     fn close(&mut self, open: Open, goal: &Goal, outcome: Outcome) {
@@ -304,7 +307,7 @@ impl<'a, 's> Search<'a, 's> {
 
     /// Candidates without a plan that are not done.
     fn left(&self) -> usize {
-        let open = self.open.iter().chain(self.running());
+        let open = self.open.iter().chain(self.running()).chain(&self.late);
         let open = open.filter(|open| !self.is_found(open.candidate)).count();
         open + self.again.open().count()
     }
@@ -378,6 +381,7 @@ impl<'a, 's> Search<'a, 's> {
     /// Nothing has a lower rank: the least of what is open or aside, was cut, or was planned.
     fn lower_bound(&self) -> f64 {
         let open = self.open.iter().chain(self.running()).chain(self.again.open());
+        let open = open.chain(&self.late);
         let open = open.map(|open| open.bound);
         let found = self.found.iter().map(|(_, strategy)| strategy.rank_bound());
         let least = open.chain(found).fold(self.least_cut, f64::min);

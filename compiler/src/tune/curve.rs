@@ -160,7 +160,10 @@ fn row(point: &Point) -> Vec<String> {
     };
     let [_, strategy, mesh, parts, again, time, step, mfu, ..] = table::cells(1, best);
     let efficiency = point.efficiency.map_or_else(String::new, percent);
-    let gap = format!("within {}", percent(tuned.gap()));
+    let gap = match tuned.gap() {
+        gap if gap.is_finite() => format!("within {}", percent(gap)),
+        _ => "no bound".to_owned(),
+    };
     vec![chips, strategy, mesh, parts, again, time, step, mfu, efficiency, gap]
 }
 

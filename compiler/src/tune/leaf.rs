@@ -15,8 +15,11 @@ use crate::driver::plan_below;
 use crate::options::{AxisParts, Effort, Grouping, Options};
 use crate::planned::{NoPlan, Origin};
 
-/// The part of a time limit that one run of the planner has.
-const SHARES: u32 = 24;
+/// The part of a time limit that one run of the planner has at first.
+pub(super) const SHARES: u32 = 24;
+
+/// How much more time a run has that is made again because the first one's was over.
+const MORE_TIME: u32 = 4;
 
 /// In a large space a plan without a memory limit is within this ratio of its bound, unless it
 /// fits: mostly it does not.
@@ -62,6 +65,8 @@ pub(super) struct Leaves<'a, 's> {
     pub(super) options: &'a Options,
     /// Time for all of them, and its end.
     pub(super) timeout: Option<(Duration, Instant)>,
+    /// Into how many parts that time is divided, one for each run.
+    pub(super) shares: u32,
     /// Bytes of a device, where there is a limit.
     pub(super) capacity: Option<f64>,
     /// Whether there are so few candidates that each is planned with all effort.
@@ -99,6 +104,28 @@ impl Leaves<'_, '_> {
         }
     }
 
+    /// The time that a run has: a small part of all, so that many candidates have a plan.
+    fn time_of_run(&self) -> Option<Duration> {
+        let (all, end) = self.timeout?;
+        let left = end.saturating_duration_since(Instant::now());
+        Some(left.min(all / self.shares).max(Duration::from_millis(1)))
+    }
+
+    /// When a run that begins now has used up its time.
+    pub(super) fn end_of_run(&self) -> Option<Instant> {
+        self.time_of_run().map(|time| Instant::now() + time)
+    }
+
+    /// Whether runs had a part of the time that is left.
+    pub(super) fn may_have_more_time(&self) -> bool {
+        self.shares > 1
+    }
+
+    /// Gives each run a larger part of the time limit.
+    pub(super) fn give_more_time(&mut self) {
+        self.shares = (self.shares / MORE_TIME).max(1);
+    }
+
     /// The plan of a candidate within this memory.
     pub(super) fn planned(
         &self,
@@ -133,11 +160,7 @@ impl Leaves<'_, '_> {
         effort: Effort,
         goal: Option<&Goal>,
     ) -> Result<Planned, Refusal> {
-        let timeout = self.timeout.map(|(all, end)| {
-            let left = end.saturating_duration_since(Instant::now());
-            // A small part of all, so that many candidates have a plan.
-            left.min(all / SHARES).max(Duration::from_millis(1))
-        });
+        let timeout = self.time_of_run();
         // Other meshes of the space have these parts as axes of their own.
         let parts = AxisParts::AsWritten;
         let grouping = Grouping::AsWritten;

@@ -36,7 +36,7 @@ pub use deployment::{Deployment, Kind, Pool};
 use super::curve::doubled;
 use super::template::pairs;
 use super::{Refused, Report, Request, Strategy, tune};
-use crate::display::Format;
+use crate::display::{Format, units};
 use crate::options::Options;
 use checks::Checked;
 use deployment::Phases;
@@ -120,10 +120,7 @@ pub fn serve(
     let phases = Phases { chips: request.chips, capacity_bytes, serve, prefill, decode };
     let (all, bound_per_s) = (phases.deployments(), phases.bound());
     if all.is_empty() {
-        return Err(Refused::Options(format!(
-            "no two phases fit onto {} chips together; use more --chips, or raise --ttft or --tpot",
-            request.chips
-        )));
+        return Err(Refused::Options(no_two_phases(serve, request.chips)));
     }
     Ok(Served {
         schema: "shardwise.tune-serving/1",
@@ -135,6 +132,18 @@ pub fn serve(
         bound_per_s,
         remarks,
     })
+}
+
+/// What to do where each phase fits alone, and no two of them do.
+fn no_two_phases(serve: &Serve, chips: u64) -> String {
+    let limits = [(serve.first_s, ", --ttft"), (serve.next_s, ", --tpot")];
+    let given: String =
+        limits.iter().filter(|(limit, _)| limit.is_some()).map(|(_, name)| *name).collect();
+    format!(
+        "no two phases fit onto {} together; use more --chips, allow fewer --prompts or a smaller \
+            --batch, or raise --memory{given}",
+        units::counted(chips, "chip")
+    )
 }
 
 /// A phase on replicas of each size with each batch, but those that are refused. If all are, the

@@ -56,6 +56,9 @@ pub(crate) fn role_meant(word: &str) -> Option<&'static str> {
 /// `def`, `for`, `let`, `weight W[D, F]`.
 pub(super) fn keyword(text: &str) -> Option<Habit> {
     let word = first_word(text);
+    if word == "plan" {
+        return plan_as_name(text);
+    }
     let rest = text[word.len()..].strip_prefix(' ')?.trim_start();
     if !rest.starts_with(char::is_alphanumeric) {
         return output_alone(text);
@@ -77,6 +80,17 @@ fn output_alone(text: &str) -> Option<Habit> {
     let message = "`output` is a keyword, and names no value";
     let help = format!("give the value a name: `output Out[B, D] = {value}`");
     Some(Habit::new(text, "output", message, "needs a name", help))
+}
+
+/// `plan = In *D W`, `plan[B, D] = In *D W`.
+fn plan_as_name(text: &str) -> Option<Habit> {
+    let rest = text.strip_prefix("plan")?;
+    if !rest.trim_start().starts_with(['=', '[']) {
+        return None;
+    }
+    let message = "`plan` is a keyword, and names no value";
+    let help = format!("give the value another name: `Plan{rest}`");
+    Some(Habit::new(text, "plan", message, "begins the text of a plan", help))
 }
 
 /// `// text`, `/* text */`.

@@ -89,7 +89,7 @@ impl Search<'_, '_> {
         let Some(least) = first.map(|(_, strategy)| strategy.rank()) else {
             return self.reopen_smallest();
         };
-        let limit = least * (1.0 - self.request.within.max(ROUNDING));
+        let limit = least / (1.0 + self.request.within.max(ROUNDING));
         let aside = self.again.open().map(|open| (open.bound, open.candidate));
         let again = aside.chain(self.planned_quickly(least));
         let mut again: Vec<(f64, usize)> = again.filter(|(bound, _)| *bound < limit).collect();

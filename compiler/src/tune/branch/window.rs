@@ -6,18 +6,23 @@
 //! the [`AT_ONCE`] less one that are still running. Where one of these takes much longer than those
 //! after it, their outcomes wait for it.
 //!
+//! Each run has a part of a time limit. One that uses it up says little: its plan may be far from
+//! the best, and where it found none, one may fit. Such candidates wait until nothing else is open,
+//! and are expanded again with a larger part, so that no limit ends a search that has time left.
+//!
 //! Alternatives: *rounds* of a few runs wait for the slowest of each round, which leaves a fifth of
 //! two cores idle; outcomes *as they come* keep all cores busy, and have another result on each
 //! machine; more runs at once, or runs that count by their stage, keep two cores hardly busier and
 //! know less of each other.
 
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::time::Instant;
 
 use rayon::{ScopeFifo, Yield};
 use shardwise_passes::Goal;
 
 use super::{Open, Search};
-use crate::tune::leaf::{Outcome, Stage};
+use crate::tune::leaf::{Outcome, Refusal, Stage};
 
 /// Candidates that are expanded at once. More keep more cores busy, and know less of each other.
 pub(super) const AT_ONCE: usize = 5;
@@ -26,12 +31,28 @@ pub(super) const AT_ONCE: usize = 5;
 pub(super) struct Running {
     open: Open,
     goal: Goal,
-    outcome: Receiver<Outcome>,
+    outcome: Receiver<Ended>,
+}
+
+/// How a run ended.
+struct Ended {
+    outcome: Outcome,
+    /// Whether it used up its part of the time limit.
+    is_late: bool,
+}
+
+impl Ended {
+    /// Whether nothing is known of the candidate, since its time was over.
+    fn says_nothing(&self) -> bool {
+        let refused =
+            matches!(self.outcome, Outcome::Refused(Refusal::OverMemory(_) | Refusal::NotBelow(_)));
+        self.is_late && refused
+    }
 }
 
 impl Running {
     /// Waits for the outcome; none if the run panicked.
-    fn outcome(&self) -> Option<Outcome> {
+    fn outcome(&self) -> Option<Ended> {
         if rayon::current_thread_index().is_none() {
             return self.outcome.recv().ok();
         }
@@ -76,10 +97,35 @@ impl Search<'_, '_> {
             }
             if let Some(Running { open, goal, .. }) = self.running.pop_front() {
                 self.space.runs += 1;
-                self.close(open, &goal, outcome);
+                self.end(open, &goal, outcome);
                 self.raise_bounds();
                 self.progress();
             }
+        }
+    }
+
+    /// What a run says of its candidate, which is expanded again if its time was too short.
+    fn end(&mut self, open: Open, goal: &Goal, ended: Ended) {
+        let is_late = ended.is_late && self.leaves.may_have_more_time();
+        if is_late && ended.says_nothing() && !self.is_found(open.candidate) {
+            return self.late.push(open);
+        }
+        let is_planned = matches!(ended.outcome, Outcome::Planned(_));
+        self.close(open, goal, ended.outcome);
+        let found = self.found.iter().find(|(number, _)| *number == open.candidate);
+        if let Some((_, strategy)) = found.filter(|_| is_late && is_planned) {
+            let bound = strategy.rank_bound();
+            self.late.retain(|of| of.candidate != open.candidate);
+            self.late.push(Open { bound, ..open });
+        }
+    }
+
+    /// Opens what had too little time, with more of it.
+    fn open_late(&mut self) {
+        if !self.late.is_empty() && !self.is_late() {
+            self.leaves.give_more_time();
+            self.open.append(&mut self.late);
+            self.cut();
         }
     }
 
@@ -88,6 +134,9 @@ impl Search<'_, '_> {
         self.cut();
         if self.open.is_empty() && self.are_last() {
             self.reopen();
+        }
+        if self.open.is_empty() && self.running.is_empty() {
+            self.open_late();
         }
         self.next()
     }
@@ -109,8 +158,11 @@ impl Search<'_, '_> {
         let (leaves, candidate) = (self.leaves, self.candidates[open.candidate].clone());
         let of_run = goal.clone();
         scope.spawn_fifo(move |_| {
+            let end = leaves.end_of_run();
+            let outcome = leaves.expand(&candidate, open.stage, &of_run);
+            let is_late = end.is_some_and(|end| Instant::now() >= end);
             // Nobody waits for it where the search was stopped.
-            let _ = send.send(leaves.expand(&candidate, open.stage, &of_run));
+            let _ = send.send(Ended { outcome, is_late });
         });
         Running { open, goal, outcome }
     }

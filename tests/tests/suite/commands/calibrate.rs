@@ -353,6 +353,10 @@ fn more_devices_in_one_node_than_a_node_has_are_refused() {
         );
         assert!(drawn(&findings).contains(&format!("[bench:{line}:1]")), "{}", drawn(&findings));
     }
+    let findings = calibrate(&[("bench", &rows(32, "2"))], &h100(), "mine").expect_err("16 each");
+    let diag = &findings.reports[0].diag;
+    assert_eq!(diag.message, "16 devices in each node, and a node of `h100` has 8 chips");
+    assert!(diag.help.as_deref().unwrap_or_default().contains("`nodes=4`"), "{findings}");
     // Nodes of several, a larger node, and chips without nodes.
     let larger = hardware::parse("c.toml", "[c]\nbase = \"h100\"\npod = [16]\n").expect("a file");
     let torus = Hardware::preset("tpu-v5p").expect("a preset");

@@ -1,6 +1,8 @@
 //! `tune`: schedules, chunks, recomputation and batches are part of the space; a step may have a
 //! longest time; strategies written by hand are placed among those found.
 
+use std::time::Duration;
+
 use shardwise::tune::{FORMATS, Recompute, Refused, Request, Tuned, curve, tune};
 use shardwise::{Options, Schedule, plan};
 use shardwise_ir::hardware::Hardware;
@@ -101,6 +103,29 @@ fn no_step_takes_longer_than_it_may() {
     };
     let text = refused.to_string();
     assert!(text.contains("at most 1 ns") && text.contains("raise --latency"), "{text}");
+}
+
+/// A plan within 1.9 GB takes longer to find than a small part of a short limit.
+#[test]
+fn what_had_too_little_time_is_not_over_memory() {
+    let program = "hardware h100\ndim B=8192, D=4096, F=16384\ninput x[B, D], dy[B, D]\n\
+        repeat L=8 {\n  carry x\n  param win[D, F], wout[F, D]\n\
+        x = x + gelu(x *D win) *F wout\n}\nbackward from x given dy\noptimizer adam\n";
+    for milliseconds in [20, 300, 2000] {
+        let request = Request {
+            stages: vec![1],
+            microbatches: vec![1],
+            recompute: vec![Recompute::Nothing],
+            timeout: Some(Duration::from_millis(milliseconds)),
+            best: 1,
+            ..Request::of_chips(8)
+        };
+        match tune("program", program, &request, &limited(1.9e9), &|_| ()) {
+            Ok(found) => assert!(found.strategies[0].peak_bytes <= 1.9e9),
+            Err(Refused::Options(text)) => assert!(text.contains("more time"), "{text}"),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]
