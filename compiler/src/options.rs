@@ -151,6 +151,11 @@ impl Options {
         Self { deadline: left.map(|left| now + left.mul_f64(share)), ..started }
     }
 
+    /// Whether both leave the program in the same form: the same axes in parts, the same grouping.
+    pub(crate) fn has_same_form(&self, other: &Self) -> bool {
+        self.parts == other.parts && self.grouping == other.grouping
+    }
+
     /// Whether the time of the work is over.
     pub(crate) fn is_due(&self) -> bool {
         self.interrupt().is_due()

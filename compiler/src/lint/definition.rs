@@ -10,6 +10,7 @@ mod priced;
 use shardwise_ir::{Diag, Span};
 
 pub(crate) use context::{KnownLint, LintContext, Numbers, Pinned, PinnedBy};
+pub(in crate::lint) use edit::edited;
 pub use edit::{Edit, Fix, Safety};
 pub(crate) use priced::{Priced, Saving};
 

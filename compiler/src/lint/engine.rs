@@ -61,13 +61,13 @@ impl Linted {
 /// assert_eq!(linted.findings[0].diag.message, "dimension `J` is not used");
 /// ```
 pub fn lint(name: &str, source: &str, options: &Options, settings: &Settings) -> Linted {
-    let (written, is_searched_once) = lint_form(name, source, options, settings, None);
+    let (written, is_searched_once) = lint_form((name, source), (options, options), settings, None);
     // Only these depend on the plan.
     let has_price = written.findings.iter().any(|finding| finding.price.is_some());
     let of_plan = is_searched_once || has_price || written.has_errors();
     match of_plan.then(|| planned(name, source, options)).flatten() {
-        Some((form, plan)) if is_searched_once || is_other(&form, options) => {
-            lint_form(name, source, &form, settings, plan).0
+        Some((form, plan)) if is_searched_once || !form.has_same_form(options) => {
+            lint_form((name, source), (&form, options), settings, plan).0
         }
         _ => written,
     }
@@ -86,17 +86,11 @@ fn planned(name: &str, source: &str, options: &Options) -> Option<(Options, Opti
     Some((Options { parts, grouping, ..options.clone() }, plan))
 }
 
-/// Whether options name another form of the program.
-fn is_other(form: &Options, options: &Options) -> bool {
-    form.parts != options.parts || form.grouping != options.grouping
-}
-
-/// The findings of the program in the form that the options name, whose plan may be known; and
-/// whether one search is made of it.
+/// The findings of the program in the form that the first options name, whose plan may be known;
+/// and whether one search is made of it. The other options leave the form open.
 fn lint_form(
-    name: &str,
-    source: &str,
-    options: &Options,
+    (name, source): (&str, &str),
+    (options, asked): (&Options, &Options),
     settings: &Settings,
     plan: Option<Plan>,
 ) -> (Linted, bool) {
@@ -109,11 +103,11 @@ fn lint_form(
             Err(diags) => findings.extend(diags.into_iter().map(Finding::from)),
             Ok(textbook) => {
                 let context = LintContext::new(
-                    source,
+                    (name, source),
                     &file,
                     program,
                     (textbook, plan),
-                    options,
+                    (options, asked),
                     (known(settings), settings.numbers()),
                 );
                 findings.extend(run(&context, settings));

@@ -4,3 +4,4 @@ mod output_formats;
 mod pages;
 mod random_programs;
 mod reviewed_specs;
+mod savings;

@@ -10,8 +10,7 @@ use shardwise_ir::Span;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::{Materialization, Step};
-use shardwise_ir::print;
-use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Program};
+use shardwise_ir::program::{Blocks, CollectiveKind, MapForm};
 use shardwise_ir::sharding::Pin;
 use shardwise_passes::local_shape;
 use shardwise_passes::report::StepCost;
@@ -99,7 +98,7 @@ fn fits_unreduced(context: &LintContext<'_>, step: &Step) -> bool {
 fn brackets(context: &LintContext<'_>, partial: &Materialization) -> Option<Cause> {
     let edits = refusing(context, partial);
     let place = edits.first()?.span;
-    let saving = context.saving(|program| ask_for(program, partial))?;
+    let saving = context.saving_in_text(&edits)?;
     let fits =
         context.capacity().is_none_or(|capacity| saving.after.report.memory.peak_bytes <= capacity);
     let is_worth = is_worth_reporting(saving.seconds, context.best().report.serial_s);
@@ -120,27 +119,8 @@ fn refusing(context: &LintContext<'_>, partial: &Materialization) -> Vec<Edit> {
         .flat_map(|op| &op.operands)
         .filter(|o| o.value == partial.value && refuses(&o.pin));
     let right = operands.filter_map(|operand| tree::brackets_at(context.file, operand.span));
-    let text = print::materialization(program, partial);
-    let text = text.strip_prefix(context.name(partial.value)).unwrap_or(&text);
-    left.chain(right).map(|layout| Edit { span: layout.span, text: text.to_owned() }).collect()
-}
-
-/// Replaces all brackets of a value by the sharding `partial`.
-fn ask_for(program: &mut Program, partial: &Materialization) {
-    let pin = Pin::from(partial.sharding.clone());
-    program.values[partial.value]
-        .declared_sharding
-        .iter_mut()
-        .for_each(|declared| *declared = pin.clone());
-    for op in &mut program.ops {
-        let left = op.result_pin.iter_mut().filter(|_| op.result == partial.value);
-        let right = op
-            .operands
-            .iter_mut()
-            .filter(|operand| operand.value == partial.value)
-            .filter_map(|operand| operand.pin.as_mut());
-        left.chain(right).for_each(|old| *old = pin.clone());
-    }
+    let text = context.brackets(partial);
+    left.chain(right).map(|layout| Edit { span: layout.span, text: text.clone() }).collect()
 }
 
 impl Late<'_> {

@@ -39,32 +39,10 @@ impl Site {
             Self::Operand(op, number) => program.ops[op].operands[number].pin.as_ref(),
         }
     }
-
-    /// Opens the replicated dimensions of the brackets.
-    fn open(self, program: &mut Program) {
-        match self {
-            Self::Operand(op, number) => {
-                program.ops[op].operands[number].pin.iter_mut().for_each(open);
-            }
-            Self::Left(op) => {
-                let value = program.ops[op].result;
-                if program.values[value].declared_sharding == program.ops[op].result_pin {
-                    program.values[value].declared_sharding.iter_mut().for_each(open);
-                }
-                program.ops[op].result_pin.iter_mut().for_each(open);
-            }
-        }
-    }
 }
 
 fn is_whole(pin: &DimPin) -> bool {
     pin.exact().is_some_and(|axes| axes.is_empty())
-}
-
-fn open(pin: &mut Pin) {
-    for dim in pin.dims.iter_mut().filter(|dim| is_whole(dim)) {
-        *dim = DimPin::open();
-    }
 }
 
 /// All brackets whose replicated dimensions have a cost.
@@ -115,12 +93,13 @@ fn judge(context: &LintContext<'_>, site: Site) -> Option<Pinned> {
     if moves.is_empty() {
         return None;
     }
-    let saving = context.saving(|program| site.open(program))?;
+    let edits = tree::opened(layout);
+    let saving = context.saving_in_text(&edits)?;
     if !is_worth_reporting(saving.seconds, context.best().report.serial_s) {
         return None;
     }
     let by = pinned_by(context, value, site.pin(program)?, &saving);
-    Some(Pinned { value, span, moves, by, saving, edits: tree::opened(layout) })
+    Some(Pinned { value, span, moves, by, saving, edits })
 }
 
 /// Whether the result of an operation leaves the program in the brackets of its left side.
@@ -135,14 +114,18 @@ fn moves(priced: &Priced, value: ValueId) -> Vec<String> {
     of_value.map(|(_, step, ..)| print::step(&priced.plan.program, step)).collect()
 }
 
-fn has(priced: &Priced, value: ValueId, kind: &CollectiveKind) -> bool {
-    priced.moves().any(|(_, step, _, other)| step.result.value == value && other == kind)
+/// Whether the plan has such a collective of the value of a name.
+fn has(priced: &Priced, name: &str, kind: &CollectiveKind) -> bool {
+    let values = &priced.plan.program.values;
+    priced
+        .moves()
+        .any(|(_, step, _, other)| values[step.result.value].name == name && other == kind)
 }
 
 fn pinned_by(context: &LintContext<'_>, value: ValueId, pin: &Pin, saving: &Saving) -> PinnedBy {
-    let before = context.best();
-    if has(before, value, &CollectiveKind::AllReduce)
-        && !has(&saving.after, value, &CollectiveKind::AllReduce)
+    let (before, name) = (context.best(), context.name(value));
+    if has(before, name, &CollectiveKind::AllReduce)
+        && !has(&saving.after, name, &CollectiveKind::AllReduce)
     {
         return PinnedBy::AllReduce;
     }
@@ -151,7 +134,7 @@ fn pinned_by(context: &LintContext<'_>, value: ValueId, pin: &Pin, saving: &Savi
     let reduced =
         whole.map(|(&dim, _)| dim).find(|&dim| is_reduced_over(context.program, value, dim));
     reduced
-        .filter(|_| has(before, value, &CollectiveKind::AllGather))
+        .filter(|_| has(before, name, &CollectiveKind::AllGather))
         .map_or(PinnedBy::Gather, PinnedBy::GatherForReduction)
 }
 
@@ -164,11 +147,11 @@ pub(crate) fn finding(
 ) -> Finding {
     let Pinned { value, moves, saving, .. } = pinned;
     let name = context.name(*value);
-    let before = context.best().report.serial_s;
+    let after = saving.after.report.serial_s;
     let message = format!(
         "`{name}` {what}, which costs {} of {}",
         units::seconds(saving.seconds),
-        units::seconds(before)
+        units::seconds(after + saving.seconds)
     );
     let moves: Vec<String> = moves.iter().map(|step| format!("`{step}`")).collect();
     let finding = Finding::new(
@@ -177,7 +160,6 @@ pub(crate) fn finding(
         pinned.span,
         format!("for this the plan has {}", and_list(&moves)),
     );
-    let after = saving.after.report.serial_s;
     let finding = finding.help(format!(
         "write `_?` for dimensions that may be sharded, or omit the brackets: {} then",
         units::seconds(after)

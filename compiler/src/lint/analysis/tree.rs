@@ -1,6 +1,6 @@
 //! Finds places in the syntax tree: brackets, items of lists, declarations.
 
-use shardwise_grammar::ast::{DimDecl, ExprKind, File, Layout, Statement, Subscript};
+use shardwise_grammar::ast::{DimDecl, ExprKind, File, Layout, Statement, Subscript, TensorDecl};
 use shardwise_ir::Span;
 
 use crate::lint::definition::Edit;
@@ -35,6 +35,15 @@ pub(crate) fn brackets_at(file: &File, span: Span) -> Option<&Layout> {
     None
 }
 
+/// The value that is declared or defined at `span`.
+pub(crate) fn declared_at(file: &File, span: Span) -> Option<&TensorDecl> {
+    file.statements.iter().find_map(|statement| match &statement.node {
+        Statement::Declare(_, tensors) => tensors.iter().find(|tensor| tensor.span == span),
+        Statement::Define(definition) => definition.targets().find(|tensor| tensor.span == span),
+        _ => None,
+    })
+}
+
 /// Removes one of several items of a list, with the comma beside it.
 pub(crate) fn out_of_list(items: &[Span], number: usize) -> Span {
     match (items.get(number + 1), number.checked_sub(1).and_then(|before| items.get(before))) {
@@ -51,10 +60,15 @@ pub(crate) fn dim_span(dim: &DimDecl) -> Span {
     dim.pad.into_iter().chain(order).fold(declared, Span::to)
 }
 
-/// The dimensions that other sizes are computed from.
-pub(crate) fn factors(file: &File) -> impl Iterator<Item = &str> {
+/// All declarations of dimensions.
+pub(crate) fn dims(file: &File) -> impl Iterator<Item = &DimDecl> {
     let dims = file.statements.iter().filter_map(|statement| {
         if let Statement::Dim(dims) = &statement.node { Some(dims) } else { None }
     });
-    dims.flatten().flat_map(|dim| dim.size.dims())
+    dims.flatten()
+}
+
+/// The dimensions that other sizes are computed from.
+pub(crate) fn factors(file: &File) -> impl Iterator<Item = &str> {
+    dims(file).flat_map(|dim| dim.size.dims())
 }

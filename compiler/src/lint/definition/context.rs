@@ -6,6 +6,11 @@
 //! that findings are the same on every machine; for a program too large for a search for each edit,
 //! the textbook's plans before and after an edit are compared, and what the plan does is that of
 //! one search.
+//!
+//! Edits of the resolved program find what may be cheaper, with brackets left open too. A saving
+//! that is stated is that of the edited text: statements are derived from brackets, such as those
+//! of gradients and of an optimizer, and an edit of the resolved program leaves them as they were.
+//! The alternative, to edit those as well, would repeat here what the passes derive.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,15 +20,18 @@ use shardwise_ir::Span;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
+use shardwise_ir::print::Printer;
 use shardwise_ir::program::{Mode, Op, Program};
 use shardwise_ir::sharding::{AxisRef, DimPin};
 use shardwise_passes::Tables;
+use shardwise_passes::pipeline::Pass;
 
 use super::allow::Allow;
-use super::edit::Edit;
+use super::edit::{Edit, edited};
 use super::priced::{Priced, Saving};
 use crate::driver;
 use crate::options::{Options, Refinement, Strategy};
+use crate::planned::Origin;
 
 /// Numbers of lints that are set, by code and name.
 pub(crate) type Numbers = BTreeMap<(&'static str, &'static str), f64>;
@@ -75,6 +83,8 @@ const TEXTBOOK_TRIALS: usize = 200_000;
 
 /// The program that is linted.
 pub(crate) struct LintContext<'a> {
+    /// The name of the source, from which paths in it begin.
+    path: &'a str,
     pub(crate) source: &'a str,
     pub(crate) file: &'a File,
     pub(crate) program: &'a Analyzed,
@@ -84,6 +94,8 @@ pub(crate) struct LintContext<'a> {
     pub(crate) lints: Vec<KnownLint>,
     pub(super) numbers: &'a Numbers,
     options: &'a Options,
+    /// The options without the form that the plan chose.
+    asked: &'a Options,
     allows: Vec<Allow>,
     /// Which of the `allow`s silenced a finding.
     used_allows: RefCell<BTreeSet<usize>>,
@@ -106,15 +118,16 @@ const SEARCHED_ONCE: usize = 1000;
 
 impl<'a> LintContext<'a> {
     pub(in crate::lint) fn new(
-        source: &'a str,
+        (path, source): (&'a str, &'a str),
         file: &'a File,
         program: &'a Analyzed,
         (textbook, plan): (Priced, Option<Plan>),
-        options: &'a Options,
+        (options, asked): (&'a Options, &'a Options),
         (lints, numbers): (Vec<KnownLint>, &'a Numbers),
     ) -> Self {
         let best = plan.map(|plan| Some(Priced::new(plan, options.refinement)));
         let context = Self {
+            path,
             source,
             file,
             program,
@@ -122,6 +135,7 @@ impl<'a> LintContext<'a> {
             lints,
             numbers,
             options,
+            asked,
             allows: super::allow::read(file, source),
             used_allows: RefCell::default(),
             best: best.map_or_else(OnceCell::new, OnceCell::from),
@@ -218,28 +232,58 @@ impl<'a> LintContext<'a> {
     /// The plan of an edited program, found in the same way as that of this one.
     fn plan(&self, program: &Analyzed) -> Option<Priced> {
         let strategy = if self.is_searched() { Strategy::Search } else { Strategy::Textbook };
-        let options = Options {
-            strategy,
-            memory: Some(f64::INFINITY),
-            timeout: None,
-            ..self.options.clone()
-        };
+        let options = Self::without_limits(self.options, strategy);
         driver::plan_of(program, &options).ok().map(|plan| Priced::new(plan, self.refinement()))
     }
 
-    /// The savings of `edit`; `None` if the edited program cannot be planned, or too many were
-    /// tried.
+    /// The plan of an edited text: where this program is in another form than it is written, in
+    /// the form that is best then.
+    fn plan_of_text(&self, text: &str) -> Option<Priced> {
+        let is_written = self.options.has_same_form(self.asked);
+        // The author writes no parts of axes that only a form has.
+        if !is_written {
+            driver::read(self.path, text, self.asked, Pass::Resolve).program?;
+        }
+        if is_written || !self.is_searched() {
+            return self.plan(&driver::check(self.path, text, self.options).program?);
+        }
+        let options = Self::without_limits(self.asked, Strategy::Search);
+        match driver::plan(self.path, text, &options).ok()?.origin {
+            Origin::Searched(found) => Some(Priced::new(found.plan, self.refinement())),
+            Origin::Textbook | Origin::Explicit => None,
+        }
+    }
+
+    fn without_limits(options: &Options, strategy: Strategy) -> Options {
+        Options { strategy, memory: Some(f64::INFINITY), timeout: None, ..options.clone() }
+    }
+
+    /// The savings of `edit` of the resolved program; `None` if the edited program cannot be
+    /// planned, or too many were tried.
     pub(crate) fn saving(&self, edit: impl FnOnce(&mut Program)) -> Option<Saving> {
+        self.tried(|| {
+            let mut edited = Program::clone(self.program);
+            edit(&mut edited);
+            self.plan(&edited.into())
+        })
+    }
+
+    /// The savings of edits of the text, which is read again; `None` also if it has errors then.
+    /// The values of the plan may have other numbers than those of this program.
+    pub(crate) fn saving_in_text(&self, edits: &[Edit]) -> Option<Saving> {
+        self.tried(|| self.plan_of_text(&edited(self.source, edits.iter().collect())))
+    }
+
+    /// The savings of what `plan` plans; `None` if too many were tried.
+    fn tried(&self, plan: impl FnOnce() -> Option<Priced>) -> Option<Saving> {
         let Some(left) = self.trials.get().checked_sub(1) else {
             self.untried.set(self.untried.get() + 1);
             return None;
         };
         self.trials.set(left);
-        let mut edited = Program::clone(self.program);
-        edit(&mut edited);
         // Plans that were found in the same way.
         let before = if self.is_searched() { self.best() } else { &self.textbook };
-        let after = self.plan(&edited.into())?;
+        let after = plan()?;
         let seconds = before.report.serial_s - after.report.serial_s;
         Some(Saving {
             seconds,
@@ -274,6 +318,18 @@ impl<'a> LintContext<'a> {
             }
             _ => None,
         })
+    }
+
+    /// The edit that declares a value in this sharding, if its brackets are in the text.
+    pub(crate) fn redeclared(&self, of: &Materialization) -> Option<Edit> {
+        let layout = self.declaration(of.value)?.1.layout.as_ref()?;
+        Some(Edit { span: layout.span, text: self.brackets(of) })
+    }
+
+    /// `[B_X, D]`: the brackets of a value in this sharding.
+    pub(crate) fn brackets(&self, of: &Materialization) -> String {
+        let dims = &self.program.values[of.value].dims;
+        Printer::new(self.program).sharding(dims, &of.sharding)
     }
 
     /// Whether a value is an output.

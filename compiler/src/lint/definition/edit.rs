@@ -23,6 +23,20 @@ pub struct Edit {
     pub text: String,
 }
 
+/// `source` after edits that do not overlap.
+pub(in crate::lint) fn edited(source: &str, mut edits: Vec<&Edit>) -> String {
+    edits.sort_by_key(|edit| edit.span);
+    let mut text = String::with_capacity(source.len());
+    let mut at = 0;
+    for edit in edits {
+        text.push_str(&source[at..edit.span.start]);
+        text.push_str(&edit.text);
+        at = edit.span.end;
+    }
+    text.push_str(&source[at..]);
+    text
+}
+
 /// Edits that belong together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {

@@ -2,7 +2,7 @@
 
 use super::settings::Settings;
 use super::{Linted, lint};
-use crate::lint::definition::{Edit, Fix, Safety};
+use crate::lint::definition::{Edit, Fix, Safety, edited};
 use crate::lint::rules::find;
 use crate::options::Options;
 
@@ -21,16 +21,7 @@ pub fn apply<'f>(source: &str, fixes: impl IntoIterator<Item = &'f Fix>) -> (Str
             applied += 1;
         }
     }
-    edits.sort_by_key(|edit| edit.span);
-    let mut text = String::with_capacity(source.len());
-    let mut at = 0;
-    for edit in edits {
-        text.push_str(&source[at..edit.span.start]);
-        text.push_str(&edit.text);
-        at = edit.span.end;
-    }
-    text.push_str(&source[at..]);
-    (text, applied)
+    (edited(source, edits), applied)
 }
 
 /// The limit of rounds: it is reached only if two fixes undo each other.

@@ -8,7 +8,7 @@ use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Materialization;
 use shardwise_ir::print;
 use shardwise_ir::program::CollectiveKind;
-use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Sharding};
+use shardwise_ir::sharding::{AxisList, AxisRef, Sharding};
 use shardwise_passes::local_shape;
 
 use crate::display::units;
@@ -65,7 +65,7 @@ fn finding(
     at: &Sharding,
     gather_s: f64,
 ) -> Option<Finding> {
-    let (place, saving) = best_place(context, param, at)?;
+    let (of, edit, saving) = best_place(context, param, at)?;
     let name = context.name(param);
     let message = format!(
         "a decode step cannot use `{name}` as it is sharded: {} per step are lost",
@@ -78,38 +78,32 @@ fn finding(
         span,
         format!("the book's rules gather it in every step: {}", units::seconds(gather_s)),
     );
-    let text =
-        print::materialization(context.program, &Materialization { value: param, sharding: place });
+    let text = print::materialization(context.program, &of);
     let finding = finding.help(format!("declare `{text}`")).costs(saving.seconds, saving.bytes);
-    let layout = context.declaration(param).and_then(|(_, tensor)| tensor.layout.as_ref());
-    let brackets = text.strip_prefix(name).map(str::to_owned);
-    Some(match (layout, brackets) {
-        (Some(layout), Some(text)) => finding
-            .fix(Fix::suggestion(format!("move `{name}`"), vec![Edit { span: layout.span, text }])),
-        _ => finding,
-    })
+    Some(finding.fix(Fix::suggestion(format!("move `{name}`"), vec![edit])))
 }
 
-/// The sharding with the cheapest plan that fits into memory, if it is worth reporting.
+/// The sharding with the cheapest plan that fits into memory, if it is worth reporting, and the
+/// edit that declares it.
 fn best_place(
     context: &LintContext<'_>,
     param: ValueId,
     at: &Sharding,
-) -> Option<(Sharding, Saving)> {
-    let tried = places(context, param, at).into_iter().filter_map(|place| {
-        let saving = context.saving(|program| {
-            program.values[param].declared_sharding = Some(Pin::from(place.clone()));
-        })?;
+) -> Option<(Materialization, Edit, Saving)> {
+    let tried = places(context, param, at).into_iter().filter_map(|sharding| {
+        let of = Materialization { value: param, sharding };
+        let edit = context.redeclared(&of)?;
+        let saving = context.saving_in_text(std::slice::from_ref(&edit))?;
         let fits = context
             .capacity()
             .is_none_or(|capacity| saving.after.report.memory.peak_bytes <= capacity);
         (fits && is_worth_reporting(saving.seconds, context.best().report.serial_s))
-            .then_some((place, saving))
+            .then_some((of, edit, saving))
     });
     // Of equals the first: moving the axes does not change the memory of a device, dropping them
     // does.
     tried.reduce(
-        |best, other| if other.1.seconds > best.1.seconds * (1.0 + 1e-9) { other } else { best },
+        |best, other| if other.2.seconds > best.2.seconds * (1.0 + 1e-9) { other } else { best },
     )
 }
 

@@ -2,18 +2,18 @@
 //!
 //! The lint looks at the cheapest plan, in which the compiler slices replicated values where that
 //! is free: only work that no plan avoids is repeated. To propose a fix it searches once more with
-//! the operands' declarations left open.
+//! the operands' declarations left open, and states what the text saves with those brackets.
 
+use shardwise_ir::Span;
 use shardwise_ir::ids::{AxisId, OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::print;
 use shardwise_ir::program::{Op, OpKind, Output, Program};
-use shardwise_ir::sharding::{AxisRef, DimPin, Pin};
+use shardwise_ir::sharding::{AxisRef, DimPin, Pin, Sharding};
 
 use crate::display::{and_list, units};
-use crate::lint::definition::{
-    Finding, Group, Level, Lint, LintContext, Parameter, Priced, Saving,
-};
+use crate::lint::analysis::tree;
+use crate::lint::definition::{Edit, Finding, Group, Level, Lint, LintContext, Parameter, Priced};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW321",
@@ -119,12 +119,8 @@ fn finding(context: &LintContext<'_>, repeated: &Repeated) -> Finding {
         program.ops[*op].span,
         format!("no dimension here is sharded over {axes}"),
     );
-    let open: Vec<ValueId> = declared(program, *op);
-    let saving =
-        context.saving(|program| open.iter().for_each(|&value| leave_open(program, value)));
     let in_brackets = is_pinned(&program.ops[*op]).then(|| in_brackets(program, *op, &axes));
-    let saving = saving.filter(|saving| saving.seconds > LEAST);
-    let placed = saving.map(|saving| placed(context, &open, &saving));
+    let placed = placed(context, &declared(program, *op));
     let leaving = in_output(context, result);
     let help =
         [in_brackets, placed, leaving].into_iter().flatten().collect::<Vec<_>>().join("; or ");
@@ -164,42 +160,69 @@ fn in_brackets(program: &Program, op: OpId, axes: &str) -> String {
 
 /// What is cheaper where an output leaves in parts, and its brackets ask for all of it.
 fn in_output(context: &LintContext<'_>, value: ValueId) -> Option<String> {
-    let is_asked_for = |output: &&mut Output| {
+    let is_asked_for = |output: &Output| {
         output.value == value && output.yields_to.is_none() && output.pin.exact().is_some()
     };
-    let saving = context.is_output(value).then(|| {
-        context.saving(|program| {
-            let rank = program.values[value].dims.len();
-            let asked_for = program.outputs.iter_mut().filter(is_asked_for);
-            asked_for.for_each(|output| output.pin = Pin::open(rank));
-        })
+    let mut asked_for = context.program.outputs.iter().filter(|output| is_asked_for(output));
+    let place = asked_for.next()?.span;
+    let saving = context.saving(|program| {
+        let rank = program.values[value].dims.len();
+        let asked_for = program.outputs.iter_mut().filter(|output| is_asked_for(output));
+        asked_for.for_each(|output| output.pin = Pin::open(rank));
     });
-    let saving = saving.flatten().filter(|saving| saving.seconds > LEAST)?;
-    let mut steps = saving.after.plan.steps.iter().rev();
-    let step = steps.find(|step| step.result.value == value)?;
-    Some(format!(
-        "as `output {}`, the whole takes {} less",
-        print::materialization(context.program, &step.result),
-        units::seconds(saving.seconds)
-    ))
+    let found = saving.filter(|saving| saving.seconds > LEAST)?;
+    let mut steps = found.after.plan.steps.iter().rev();
+    let of = &steps.find(|step| step.result.value == value)?.result;
+    let saving = context.saving_in_text(&[left_as(context, place, of)])?;
+    (saving.seconds > LEAST).then(|| {
+        format!(
+            "as `output {}`, the whole takes {} less",
+            print::materialization(context.program, of),
+            units::seconds(saving.seconds)
+        )
+    })
+}
+
+/// The edit by which an output leaves in this sharding: of its brackets, or, for a gradient that
+/// leaves without a statement, a statement at the end.
+fn left_as(context: &LintContext<'_>, place: Span, of: &Materialization) -> Edit {
+    let layout = tree::declared_at(context.file, place).and_then(|tensor| tensor.layout.as_ref());
+    if let Some(layout) = layout {
+        return Edit { span: layout.span, text: context.brackets(of) };
+    }
+    let end = context.source.len();
+    let text = format!("\noutput {}\n", print::materialization(context.program, of));
+    Edit { span: Span::new(end, end), text }
 }
 
 /// What is cheaper with other declarations of these values.
-fn placed(context: &LintContext<'_>, open: &[ValueId], saving: &Saving) -> String {
-    let placed = open.iter().filter_map(|&value| {
-        let sharding = saving.after.plan.program.values[value]
-            .declared_sharding
-            .as_ref()
-            .and_then(Pin::exact)?;
-        let was = context.program.values[value].declared_sharding.as_ref().and_then(Pin::exact);
-        let of = Materialization { value, sharding };
-        (was.as_ref() != Some(&of.sharding))
-            .then(|| format!("`{}`", print::materialization(context.program, &of)))
-    });
-    let placed: Vec<String> = placed.collect();
-    format!(
-        "declared as {}, the whole takes {} less",
-        and_list(&placed),
-        units::seconds(saving.seconds)
-    )
+fn placed(context: &LintContext<'_>, open: &[ValueId]) -> Option<String> {
+    let saving =
+        context.saving(|program| open.iter().for_each(|&value| leave_open(program, value)));
+    let found = saving.filter(|saving| saving.seconds > LEAST)?;
+    let placed: Vec<Materialization> = open
+        .iter()
+        .filter_map(|&value| {
+            let sharding = declared_as(&found.after.plan.program, value)?;
+            let is_other = declared_as(context.program, value).as_ref() != Some(&sharding);
+            is_other.then_some(Materialization { value, sharding })
+        })
+        .collect();
+    let edits: Option<Vec<Edit>> = placed.iter().map(|of| context.redeclared(of)).collect();
+    let saving = context.saving_in_text(&edits?)?;
+    let texts: Vec<String> = placed
+        .iter()
+        .map(|of| format!("`{}`", print::materialization(context.program, of)))
+        .collect();
+    (saving.seconds > LEAST).then(|| {
+        format!(
+            "declared as {}, the whole takes {} less",
+            and_list(&texts),
+            units::seconds(saving.seconds)
+        )
+    })
+}
+
+fn declared_as(program: &Program, value: ValueId) -> Option<Sharding> {
+    program.values[value].declared_sharding.as_ref().and_then(Pin::exact)
 }

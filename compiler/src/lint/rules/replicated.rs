@@ -88,10 +88,11 @@ fn finding(context: &LintContext<'_>, value: ValueId) -> Option<Finding> {
     let help = split(context, value, &sharding, &idle).map_or_else(
         || format!("split one of its dimensions over {axes}"),
         |(text, split)| {
+            let then = split.after.report.serial_s;
             format!(
                 "split it over {axes}, such as `{text}`: the step takes {} then, and {} now",
-                units::seconds(split.after.report.serial_s),
-                units::seconds(context.best().report.serial_s)
+                units::seconds(then),
+                units::seconds(then + split.seconds)
             )
         },
     );
@@ -115,11 +116,9 @@ fn split(
         program.dims[dim].size.is_multiple_of(parts).then_some(split)
     });
     let saved = splits.filter_map(|sharding| {
-        let pin = Pin::from(sharding.clone());
-        let saving =
-            context.saving(|program| program.values[value].declared_sharding = Some(pin))?;
-        let written = print::materialization(program, &Materialization { value, sharding });
-        Some((written, saving))
+        let of = Materialization { value, sharding };
+        let saving = context.saving_in_text(&[context.redeclared(&of)?])?;
+        Some((print::materialization(program, &of), saving))
     });
     saved.reduce(|best, other| if other.1.seconds > best.1.seconds { other } else { best })
 }

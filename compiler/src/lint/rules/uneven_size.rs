@@ -3,16 +3,17 @@
 //! A size that a declaration splits and an axis does not divide is an error; this lint reports
 //! sizes that cannot be split at all.
 
-use shardwise_ir::Role;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::program::Program;
+use shardwise_ir::{Role, Span};
 use shardwise_passes::local_shape;
 
 use crate::display::units;
 use crate::lint::analysis::program::is_worth_reporting;
-use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, Parameter};
+use crate::lint::analysis::tree;
+use crate::lint::definition::{Edit, Finding, Group, Level, Lint, LintContext, Parameter};
 use crate::simulate::gcd;
 
 pub(crate) const LINT: Lint = Lint {
@@ -122,12 +123,14 @@ fn is_uneven(program: &Program, dim: DimId) -> bool {
 }
 
 fn finding(context: &LintContext<'_>, dim: DimId) -> Option<Finding> {
-    let saving = context.saving(|program| program.dims[dim].pad = true)?;
+    let program = context.program;
+    let declared = &program.dims[dim];
+    let end = tree::dims(context.file).find(|dim| dim.name.node == declared.name)?.size.span.end;
+    let pad = Edit { span: Span::new(end, end), text: " pad".to_owned() };
+    let saving = context.saving_in_text(&[pad])?;
     if !is_worth_reporting(saving.seconds, context.best().report.serial_s) {
         return None;
     }
-    let program = context.program;
-    let declared = &program.dims[dim];
     let (name, size) = (&declared.name, declared.size);
     let axes: Vec<String> = program
         .mesh
