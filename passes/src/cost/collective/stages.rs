@@ -339,7 +339,9 @@ pub(super) fn stage_times(
     let mut long = one_call.clone();
     long[stage].latency_s += hops_s;
     let mut short = quicker(one_call, rounds);
-    short.iter_mut().for_each(|time| time.transfer_s *= SHORT_PROTOCOL);
+    for time in &mut short {
+        time.transfer_s *= SHORT_PROTOCOL;
+    }
     quicker(long, short)
 }
 

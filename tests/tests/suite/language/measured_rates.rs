@@ -116,8 +116,8 @@ fn a_product_takes_what_the_page_says() {
     near(in_switch_s, 16e6 / 0.7e11 + unsaturated_s);
 }
 
-/// Over racks of 72 GPUs a long message passes each device, with the hop of NCCL's own table; a short
-/// one goes in rounds.
+/// Over racks of 72 GPUs a long message passes each device, with the hop of NCCL's own table; a
+/// short one goes in rounds.
 #[test]
 fn long_messages_over_several_racks_pass_every_device() {
     let reduce_s = |devices: u64, log_bytes: u32| {
