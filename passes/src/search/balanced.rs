@@ -313,7 +313,7 @@ impl<'t> Known<'t> {
             && self.tables.program.collectives == Collectives::Whole
             && !pipeline_stages::hides_step_ends(self.tables.program);
         let is_combined = is_chained && self.request.effort != Effort::Quick;
-        let is_enough = is_combined && !plans.is_empty() && !combined::has_all_rounds(self.tables);
+        let is_enough = is_combined && !plans.is_empty() && !combined::has_time_for_others(self.tables);
         let bounds = if is_enough { Vec::new() } else { self.bounds(&mut plans)? };
         let mut root = Root { lower_bound_s: least_s(&bounds), bounds, plans, ..Root::default() };
         if is_chained

@@ -35,7 +35,10 @@ use crate::solver::weight::Weight;
 const LITTLE: f64 = 1e-3;
 
 /// Steps between shardings that are priced for all shares together, at most: some seconds.
-const MOST_REPRICED: usize = 1 << 20;
+const MOST_REPRICED: usize = 1 << 22;
+
+/// The same where bounds by resources alone come before.
+const MOST_REPRICED_AFTER_OTHERS: usize = 1 << 20;
 
 /// Rounds of a program with however many steps between shardings.
 const FEWEST: usize = 2;
@@ -79,8 +82,8 @@ fn rounds(tables: &Tables<'_>) -> usize {
 }
 
 /// Whether there is time for the bounds by resources alone as well, whose plans are others.
-pub(super) fn has_all_rounds(tables: &Tables<'_>) -> bool {
-    rounds(tables) == ROUNDS
+pub(super) fn has_time_for_others(tables: &Tables<'_>) -> bool {
+    tables.ways() * ROUNDS <= MOST_REPRICED_AFTER_OTHERS
 }
 
 /// A search for shares.
