@@ -24,6 +24,7 @@ mod scale;
 mod slices;
 mod unsharded;
 mod verdict;
+mod whole_numbers;
 
 use rustc_hash::FxHashMap;
 use shardwise_ir::codes;

@@ -10,6 +10,7 @@
 //! | `dialect` | nothing: what each framework says in its own words |
 //! | `names` | identifiers |
 //! | `expression` | local operations |
+//! | `conversions` | types around them |
 //! | `rearrange` | rearrangements of elements |
 //! | `convolution` | windows of convolutions, and their transpose |
 //! | `padding` | what padded blocks are cut to |
@@ -24,6 +25,7 @@
 
 pub(super) mod body;
 pub(super) mod collectives;
+mod conversions;
 mod convolution;
 pub(super) mod dialect;
 pub(super) mod expression;

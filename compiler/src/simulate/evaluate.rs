@@ -17,17 +17,19 @@ pub(super) const LARGEST: f64 = 4.0;
 
 /// The kind of data of a declared value.
 #[derive(Clone, Copy)]
-pub(super) enum Data {
+pub(super) enum Data<'n> {
     /// Of both signs.
     Any,
     /// Above zero.
     Positive,
     /// Indices along a dimension of this size.
     Places(u64),
+    /// Some of these.
+    Among(&'n [f64]),
 }
 
 /// Multiples of `step`, of at most [`LARGEST`], that depend on the seed and the index only.
-pub(super) fn data(shape: &[usize], seed: u64, data: Data, step: f64) -> ArrayD<f64> {
+pub(super) fn data(shape: &[usize], seed: u64, data: Data<'_>, step: f64) -> ArrayD<f64> {
     let mut state = seed;
     let mut among = |count: u64| {
         state =
@@ -39,6 +41,7 @@ pub(super) fn data(shape: &[usize], seed: u64, data: Data, step: f64) -> ArrayD<
         Data::Any => among(between(-LARGEST)) * step - LARGEST,
         Data::Positive => among(between(1.0)) * step + 1.0,
         Data::Places(many) => among(many),
+        Data::Among(numbers) => numbers[among(numbers.len() as u64) as usize],
     })
 }
 

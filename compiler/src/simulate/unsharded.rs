@@ -3,7 +3,7 @@
 //! Data are small integers. Sums and products of integers below 2^53 are exact in `f64` whatever
 //! their order, so that a plan of linear operations must compute equal numbers; a bound on the
 //! magnitudes decides whether that holds. Anything else is computed from fractions below one and
-//! compared with a tolerance.
+//! compared with a tolerance; integers among its data stay whole ([`whole_numbers`]).
 //!
 //! Fractions of one scale would shrink or grow from layer to layer: forty layers without norms
 //! multiply numbers to 1e-36, of which a tolerance sees nothing, or scores to 1e8, whose rounding
@@ -32,6 +32,7 @@ use shardwise_ir::unroll;
 use super::TOLERANCE;
 use super::evaluate as local;
 use super::scale::Batch;
+use super::whole_numbers;
 
 /// Data of programs with other functions: small enough that exponentials and many layers of them
 /// keep most of their digits.
@@ -159,14 +160,16 @@ impl<'p> Scaled<'p> {
         let few = linear || program.ops.iter().any(|op| local::asks_for_equals(&op.kind));
         let mut scaled = Self { program, arrays: Arrays::new(), unread: FxHashSet::default() };
         for (id, value) in declared(program) {
-            let data = match places(program, id) {
-                Some(places) => local::Data::Places(places),
-                None if positive => local::Data::Positive,
-                None => local::Data::Any,
+            let numbers = whole_numbers(program, id, linear);
+            let data = match (places(program, id), &numbers) {
+                (Some(places), _) => local::Data::Places(places),
+                (None, Some(numbers)) => local::Data::Among(numbers),
+                (None, None) if positive => local::Data::Positive,
+                (None, None) => local::Data::Any,
             };
             let (shape, seed) = (whole_shape(program, id), seed ^ local::hash(&value.name));
             let mut array = local::data(&shape, seed, data, if few { 1.0 } else { STEP });
-            if !linear && !matches!(data, local::Data::Places(_)) {
+            if !linear && matches!(data, local::Data::Any | local::Data::Positive) {
                 array *= SMALL;
                 scaled.unread.insert(id);
             }
@@ -211,7 +214,7 @@ fn moves(program: &Program, arrays: &Arrays, seed: u64) -> IndexVec<ValueId, f64
     let mut moved = Arrays::new();
     for (id, value) in declared(program) {
         let mut array = arrays[&id].clone();
-        if places(program, id).is_none() {
+        if value.dtype.is_float() && places(program, id).is_none() {
             let seed = !seed ^ local::hash(&value.name);
             let by = local::data(array.shape(), seed, local::Data::Any, STEP) / local::LARGEST;
             array *= &by.mapv(|x| 1.0 + SHIFT * x);
@@ -293,6 +296,12 @@ fn places(program: &Program, value: ValueId) -> Option<u64> {
         _ => None,
     };
     program.ops.iter().filter_map(along).min()
+}
+
+/// The numbers of which the elements of a declared value are, if these are whole; in a program that
+/// is linear all are.
+fn whole_numbers(program: &Program, value: ValueId, linear: bool) -> Option<Vec<f64>> {
+    if linear { None } else { whole_numbers::numbers(program, value) }
 }
 
 /// A pending value's parts are larger than the value.

@@ -4,7 +4,7 @@
 //! without brackets and parsed again.
 
 use crate::dtype::DType;
-use crate::functions::{Arithmetic, ResultType};
+use crate::functions::{Arithmetic, Fill, ResultType};
 use crate::ids::DimId;
 use crate::program::{MapForm, OpKind};
 use crate::rearrange::{Rearrange, Regroup, Window};
@@ -103,40 +103,40 @@ pub fn dtype(kind: &OpKind, operands: &[DType]) -> DType {
 }
 
 /// The dtype of a function's result, where the operands promote to `all` together and to `rest`
-/// without the first: integers stay integers unless the function returns fractions, and sums of
-/// booleans are integers.
+/// without the first: integers stay integers unless the function returns fractions or has one among
+/// its numbers, and sums of booleans are integers.
 fn of_map(form: &MapForm, all: DType, rest: DType) -> DType {
-    let fractional = |scalar: &str| {
-        scalar.parse::<f64>().is_ok_and(|number| number.fract().abs() > 0.0 || number.is_infinite())
-    };
-    let result = match form {
+    let (result, numbers) = match form {
         MapForm::Cast(dtype) => return *dtype,
         MapForm::Constant { .. } => return DType::default(),
         MapForm::Position(_) | MapForm::Iota(_) => return DType::Int32,
-        MapForm::Call { function, .. } => function.row().result,
+        MapForm::Call { function, numbers } => (function.row().result, numbers.as_slice()),
         MapForm::Infix(Arithmetic::Div)
         | MapForm::InfixScalar(Arithmetic::Div, _)
-        | MapForm::ScalarInfix(_, Arithmetic::Div) => ResultType::Float,
-        MapForm::ScaleBy(scalar)
-        | MapForm::InfixScalar(_, scalar)
-        | MapForm::ScalarInfix(scalar, _)
-            if fractional(scalar) =>
-        {
-            ResultType::Float
+        | MapForm::ScalarInfix(_, Arithmetic::Div) => (ResultType::Float, [].as_slice()),
+        MapForm::ScaleBy(number)
+        | MapForm::InfixScalar(_, number)
+        | MapForm::ScalarInfix(number, _) => (ResultType::Number, std::slice::from_ref(number)),
+        MapForm::Infix(Arithmetic::Add | Arithmetic::Sub) | MapForm::Negate => {
+            (ResultType::Number, [].as_slice())
         }
-        MapForm::ScaleBy(_)
-        | MapForm::InfixScalar(..)
-        | MapForm::ScalarInfix(..)
-        | MapForm::Infix(Arithmetic::Add | Arithmetic::Sub)
-        | MapForm::Negate => ResultType::Number,
         MapForm::LoopCarried
         | MapForm::Last
         | MapForm::Total
         | MapForm::Host(_)
         | MapForm::Broadcast(_)
-        | MapForm::Causal { .. } => ResultType::Whole,
+        | MapForm::Causal { fill: Fill::Zero, .. } => (ResultType::Whole, [].as_slice()),
+        // No integer is infinite.
+        MapForm::Causal { fill: Fill::Infinite, .. } => (ResultType::Float, [].as_slice()),
     };
-    result.of(all, rest)
+    let dtype = result.of(all, rest);
+    let is_fractional = result != ResultType::Bool && numbers.iter().any(|it| is_fraction(it));
+    if is_fractional { ResultType::Float.of(dtype, dtype) } else { dtype }
+}
+
+/// Whether a number as written is no integer.
+fn is_fraction(number: &str) -> bool {
+    number.parse::<f64>().is_ok_and(|number| number.fract().abs() > 0.0 || number.is_infinite())
 }
 
 /// Both lists in one order that agrees with each as far as possible: the dimensions that precede a

@@ -1,5 +1,7 @@
 //! JAX's own words.
 
+use shardwise_ir::dtype::DType;
+
 use super::super::json::{Operation, StepJson};
 use super::super::python::body::Writer;
 use super::super::python::collectives::axes;
@@ -92,6 +94,10 @@ impl Dialect for Jax {
 
     fn cast(&self, of: &str, dtype: &str) -> String {
         format!("{of}.astype({dtype})")
+    }
+
+    fn sums_of_integers(&self) -> Option<&'static str> {
+        Some(DType::Int32.name())
     }
 
     fn transposed(&self, of: &str, places: &str) -> String {

@@ -68,6 +68,9 @@ pub(in crate::export) trait Dialect {
     /// An array in another type.
     fn cast(&self, of: &str, dtype: &str) -> String;
 
+    /// The type of the language in which integers are summed and counted, if it has that type.
+    fn sums_of_integers(&self) -> Option<&'static str>;
+
     /// An array with its dimensions in another order.
     fn transposed(&self, of: &str, places: &str) -> String;
 

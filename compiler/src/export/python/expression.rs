@@ -1,7 +1,6 @@
 //! Local operations as expressions of arrays.
 
 use indexmap::{IndexMap, IndexSet};
-use shardwise_ir::dtype::DType;
 
 use super::super::json::{Argument, Operation, PlanJson, StepJson, TensorJson};
 use super::super::walk::collectives::place_of;
@@ -144,31 +143,8 @@ impl Expressions<'_> {
         dtype_in(self.plan, value)
     }
 
-    /// A local step, in the type that the plan has for its result.
-    pub(super) fn local(&mut self, step: &StepJson, of: &[String]) -> Result {
-        let text = self.computed(step, of)?;
-        let planned = self.dtype_of(&step.value).to_owned();
-        let is_computed = match &step.operation {
-            Some(Operation::Map { .. }) => true,
-            Some(Operation::Einsum { contracted }) => contracted.is_empty(),
-            _ => false,
-        };
-        let of_operands: Option<Vec<DType>> =
-            step.operands.iter().map(|of| float(self.dtype_of(&of.value))).collect();
-        let is_promoted_otherwise =
-            of_operands.zip(float(&planned)).is_some_and(|(of, planned)| {
-                let widest = of.iter().map(|dtype| dtype.bits()).max();
-                let is_wider = |dtype: &DType| *dtype != planned && Some(dtype.bits()) == widest;
-                of.iter().any(is_wider)
-            });
-        if !(is_computed && is_promoted_otherwise) {
-            return Ok(text);
-        }
-        let dtype = self.dtype(&planned)?;
-        Ok(self.dialect.cast(&format!("({text})"), &dtype))
-    }
-
-    fn computed(&mut self, step: &StepJson, of: &[String]) -> Result {
+    /// A local step, in the type in which the framework computes it.
+    pub(super) fn computed(&mut self, step: &StepJson, of: &[String]) -> Result {
         let Some(operation) = &step.operation else { return unsupported(&step.value, "it") };
         let order = names(&step.result);
         let first =
@@ -455,11 +431,6 @@ impl Expressions<'_> {
 fn dtype_in<'p>(plan: &'p PlanJson, value: &str) -> &'p str {
     let value = plan.values.iter().find(|other| other.value == value);
     value.map_or("bf16", |value| value.dtype.as_str())
-}
-
-/// A type of fractions.
-fn float(name: &str) -> Option<DType> {
-    DType::from_name(name).filter(|dtype| dtype.is_float())
 }
 
 /// The field of an offset.

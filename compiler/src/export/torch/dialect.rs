@@ -85,6 +85,10 @@ impl Dialect for Torch {
         format!("{of}.to({dtype})")
     }
 
+    fn sums_of_integers(&self) -> Option<&'static str> {
+        None
+    }
+
     fn transposed(&self, of: &str, places: &str) -> String {
         format!("torch.permute({of}, {places})")
     }

@@ -249,6 +249,17 @@ fn a_log_of_several_runs_has_the_collective_and_the_ranks_of_each() {
 }
 
 #[test]
+fn results_of_a_log_that_are_wrong_are_refused() {
+    let output = format!("# all_gather_perf\n{}", nccl_output());
+    let row = output.lines().find(|line| line.contains(" 6.21 ")).expect("a row");
+    let (before, _) = row.trim_end().rsplit_once(' ').expect("a last column");
+    let text = output.replace(row, &format!("{before} 17"));
+    let findings = calibrate(&[("log", &text)], &h100(), "mine").expect_err("wrong elements");
+    assert_eq!(findings.reports[0].diag.code, "SW412");
+    assert_eq!(findings.to_string(), "17 elements of this result are wrong");
+}
+
+#[test]
 fn times_of_a_log_are_above_zero_or_not_there() {
     let output = format!("# all_gather_perf\n{}", nccl_output());
     assert_eq!(output.matches(" 6.21 ").count(), 1);

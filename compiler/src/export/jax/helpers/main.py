@@ -40,7 +40,7 @@ def main():
     for name, value in expected.items():
         parts = tuple(range(len(PENDING.get(name, ()))))
         total = combined(name, np.asarray(found[name]), parts)
-        difference = np.abs(total - value).max(initial=0)
+        difference = np.abs(total.astype(np.float64) - value).max(initial=0)
         print(f"{name}: largest difference {difference:.1e}")
         assert difference <= 1e-9 * max(1e-6, np.abs(value).max(initial=0)), name
 

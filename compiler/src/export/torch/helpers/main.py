@@ -28,7 +28,8 @@ def compare(rank, store):
     found = complete(sharded_step(mesh, SMALL)(placed(mesh, given, SMALL)), SMALL)
     expected = reference(SMALL, given)
     for name, value in expected.items() if rank == 0 else ():
-        difference = (found[name] - value).abs().max().item()
+        value = value.double()
+        difference = (found[name].double() - value).abs().max().item()
         print(f"{name}: largest difference {difference:.1e}")
         assert difference <= 1e-9 * max(1e-6, value.abs().max().item()), name
     # A process that ends first would break the connections of the others.

@@ -1,0 +1,71 @@
+//! Numbers for what a program declares as integers, or as true or false.
+//!
+//! Mostly they are compared: with a number of the program, as `tokens != 0` is in a padding mask,
+//! with each other, or with positions. Numbers that meet none of these take the same side of every
+//! comparison, and a plan that compares with another number would be right. So half of them are
+//! those of the program, and others are beside these or small. Large ones are left out where more
+//! than comparisons read the value: the exponential of a thousand is infinite.
+
+use shardwise_ir::dtype::DType;
+use shardwise_ir::functions::ResultType;
+use shardwise_ir::ids::ValueId;
+use shardwise_ir::program::{MapForm, Op, OpKind, Program};
+
+use super::evaluate::{self, LARGEST};
+
+/// The largest number of a program that other operations than comparisons read.
+const MOST: f64 = 64.0;
+
+/// The numbers of which the elements of a declared value are, if these are whole.
+pub(super) fn numbers(program: &Program, value: ValueId) -> Option<Vec<f64>> {
+    let dtype = program.values[value].dtype;
+    if dtype.is_float() {
+        return None;
+    }
+    if dtype == DType::Bool {
+        return Some(vec![0.0, 1.0]);
+    }
+    let is_reader = |op: &&Op| op.operands.iter().any(|operand| operand.value == value);
+    let is_compared = program.ops.iter().filter(is_reader).all(is_comparison);
+    let wants_positive = program.ops.iter().any(|op| evaluate::wants_positive(&op.kind));
+    let most = if is_compared { largest(dtype) } else { MOST };
+    let least = if wants_positive && !is_compared { 1.0 } else { -most };
+    let is_possible = |number: &f64| (least..=most).contains(number);
+    let written: Vec<f64> = program.ops.iter().flat_map(whole_numbers).collect();
+    let beside = written.iter().flat_map(|number| [number - 1.0, number + 1.0]);
+    let small = -LARGEST as i64..=LARGEST as i64;
+    let others: Vec<f64> =
+        beside.chain(small.map(|number| number as f64)).filter(is_possible).collect();
+    let written = written.iter().copied().filter(is_possible).cycle().take(others.len());
+    Some(written.chain(others.iter().copied()).collect())
+}
+
+/// Whether an operation says of each element what is true of it.
+fn is_comparison(op: &Op) -> bool {
+    match &op.kind {
+        OpKind::Map(function) => match &function.form {
+            MapForm::Call { function, .. } => function.row().result == ResultType::Bool,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// The whole numbers that an operation has as arguments.
+fn whole_numbers(op: &Op) -> Vec<f64> {
+    let OpKind::Map(function) = &op.kind else { return Vec::new() };
+    let written = match &function.form {
+        MapForm::Call { numbers, .. } => numbers.as_slice(),
+        MapForm::InfixScalar(_, number)
+        | MapForm::ScalarInfix(number, _)
+        | MapForm::Constant { number, .. } => std::slice::from_ref(number),
+        _ => &[],
+    };
+    let numbers = written.iter().filter_map(|number| number.parse::<f64>().ok());
+    numbers.filter(|number| number.fract().abs() <= 0.0).collect()
+}
+
+/// The largest number of a type of integers.
+fn largest(dtype: DType) -> f64 {
+    f64::from(dtype.bits() - 1).exp2() - 1.0
+}
