@@ -19,11 +19,14 @@ use std::process;
 use clap::error::{ContextKind, ContextValue};
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use shardwise::export::Format;
+use shardwise::schemas::SCHEMAS;
 
 use self::check::{CheckArgs, LevelArgs};
 use self::compare::{DiffArgs, ExplainArgs, VerifyArgs};
 use self::import::ImportSource;
 use self::new::NewArgs;
+use self::one_of::format_of;
 use self::plan::{CostArgs, ExportArgs, PlanArgs};
 use self::planning::{HardwareFileArgs, PlanningArgs};
 use self::sweep::SweepArgs;
@@ -142,8 +145,12 @@ pub(crate) enum Command {
     Calibrate(CalibrateArgs),
     /// Serve an editor: diagnostics, fixes, formatting over the Language Server Protocol.
     Lsp(LspArgs),
-    /// Print the JSON Schema of `plan --format json`.
-    Schema,
+    /// Print the JSON Schema of a document that other commands write.
+    Schema {
+        /// The document.
+        #[arg(value_parser = format_of(SCHEMAS), default_value = SCHEMAS[0].name)]
+        document: &'static Format<()>,
+    },
     /// Print a shell completion script.
     Completions {
         /// The shell that reads the script.

@@ -53,7 +53,7 @@ pub(crate) fn run(cli: &Cli, output: &mut Output) -> Result {
         Command::Docs { topic } => reference::docs(topic.as_deref(), output),
         Command::Hardware(args) => hardware::hardware(args, output),
         Command::Calibrate(args) => calibrate::calibrate(args, output),
-        Command::Schema => reference::schema(output),
+        Command::Schema { document } => reference::schema(document, output),
         Command::Completions { shell } => reference::completions(*shell, output),
         Command::Man { folder } => reference::man(folder.as_deref(), output),
     }

@@ -18,6 +18,7 @@ pub mod inference;
 pub mod lint;
 pub mod metrics;
 pub mod options;
+pub mod schemas;
 pub mod source;
 mod split_axes;
 pub mod sweep;

@@ -16,6 +16,7 @@ mod records;
 mod run;
 mod table;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use shardwise_passes::report::Report;
 
@@ -104,7 +105,7 @@ pub struct Outcome {
 }
 
 /// Busy seconds of an axis' links.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AxisTime {
     /// The axis.
     pub axis: String,

@@ -61,6 +61,7 @@ mod what_if;
 use std::fmt;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use shardwise_ir::stages::Schedule;
 
@@ -195,7 +196,7 @@ impl fmt::Display for Refused {
 }
 
 /// The best strategies, and what is proven of them.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Tuned {
     /// Always `shardwise.tune/1`.
     pub schema: &'static str,
@@ -240,7 +241,7 @@ pub struct Tuned {
 }
 
 /// The size of the space, and what became of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Space {
     /// Mesh shapes.
     pub shapes: usize,

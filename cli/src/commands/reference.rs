@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use shardwise::docs;
+use shardwise::export::Format;
 
 use crate::args::Cli;
 use crate::error::{Error, Result};
@@ -21,8 +22,8 @@ pub(super) fn docs(topic: Option<&str>, output: &mut Output) -> Result {
     output.print(&page)
 }
 
-pub(super) fn schema(output: &mut Output) -> Result {
-    output.print(&(shardwise::json::schema() + "\n"))
+pub(super) fn schema(document: &Format<()>, output: &mut Output) -> Result {
+    output.print(&((document.write)(&()).map_err(Error::usage)? + "\n"))
 }
 
 pub(super) fn completions(shell: Shell, output: &mut Output) -> Result {

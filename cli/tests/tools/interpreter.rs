@@ -1,5 +1,5 @@
 //! Plans run from their JSON alone, by an interpreter that reads nothing else; the JSON of every
-//! plan is valid by its schema.
+//! plan, and that of `tune`, is valid by its schema.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use shardwise::Strategy;
 
 use crate::cases::{Case, assert_equal, cases};
-use crate::common::{empty_folder, root, text};
+use crate::common::{SHARDWISE, empty_folder, root, text};
 use crate::require;
 
 /// Runs the searched plans of the programs in a folder; how many there are.
@@ -30,6 +30,50 @@ fn run(folder: &str, strategy: Strategy) -> usize {
     script.arg(root().join("cli/python/run_plan.py")).env("PYTHONDONTWRITEBYTECODE", "1");
     assert_equal(&mut script, &paths, "numpy");
     paths.len()
+}
+
+/// Arguments of `tune` behind the program, and the document that it writes.
+const TUNED: [(&str, &str, &str); 4] = [
+    (
+        "tests/programs/fsdp_tp.shard",
+        "--free --chips 64 --best 2 --what-if --price 2 --against tests/programs/fsdp_tp.shard",
+        "tune-1",
+    ),
+    (
+        "tests/programs/tune/mlp.shard",
+        "--chips 8 --stages 1|2 --microbatches 4 --batch 4096|8192 --best 4",
+        "tune-1",
+    ),
+    ("tests/programs/sweep/mixed.shard", "--chips 16..64 --memory 300MB --best 1", "tune-curve-1"),
+    (
+        "tests/programs/models/llama3-8b-decode.shard",
+        "--free --chips 8 --hardware h100 --tokens 500 --batch 8|32 --best 2 \
+            --prefill tests/programs/models/llama3-8b-prefill.shard",
+        "tune-serving-1",
+    ),
+];
+
+#[test]
+fn the_json_of_tune_is_valid_by_its_schema() {
+    require(&["check-jsonschema"]);
+    let scratch = empty_folder("json-of-tune");
+    for (number, (program, arguments, schema)) in TUNED.into_iter().enumerate() {
+        let output = Command::new(SHARDWISE)
+            .args(["tune", program, "--format", "json"])
+            .args(arguments.split_whitespace())
+            .current_dir(root())
+            .output()
+            .expect("the command starts");
+        assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
+        let document = scratch.join(format!("{number}.json"));
+        std::fs::write(&document, &output.stdout).expect("a file can be written");
+        let checked = Command::new("check-jsonschema")
+            .arg("--schemafile")
+            .args([root().join(format!("tests/schemas/{schema}.json")), document])
+            .output()
+            .expect("the validator starts");
+        assert!(checked.status.success(), "{arguments}: {}", text(&checked.stdout));
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 mod space;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use shardwise_ir::print;
 
@@ -20,7 +21,7 @@ use crate::options::{AxisParts, Options};
 const SAME_WORK: f64 = 0.01;
 
 /// A strategy written by hand.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Against {
     /// Its program.
     pub name: String,

@@ -1,6 +1,7 @@
 //! A point of the space: what a candidate decides, and the words for it.
 
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use shardwise_ir::stages::{Schedule, Stages};
 
 use super::dtypes::Dtypes;
@@ -69,9 +70,11 @@ impl Recompute {
 }
 
 /// How microbatches go through stages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 pub struct Staging {
     /// The order of forward and backward parts.
+    #[serde(serialize_with = "name_of")]
+    #[schemars(with = "String")]
     pub schedule: Schedule,
     /// Runs of layers on a stage.
     pub chunks: u64,
@@ -80,14 +83,9 @@ pub struct Staging {
     pub longest: Option<u64>,
 }
 
-impl Serialize for Staging {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut fields = to.serialize_struct("Staging", 3)?;
-        fields.serialize_field("schedule", self.schedule.name())?;
-        fields.serialize_field("chunks", &self.chunks)?;
-        fields.serialize_field("longest", &self.longest)?;
-        fields.end()
-    }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn name_of<S: Serializer>(schedule: &Schedule, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(schedule.name())
 }
 
 impl Staging {

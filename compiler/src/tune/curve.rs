@@ -5,6 +5,7 @@
 //! of the step on the fewest chips that it fits on, over its own: 100% where twice the chips take
 //! half the time.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Refused, Report, Request, Strategy, Tuned, plot, table, tune};
@@ -18,7 +19,7 @@ use crate::options::Options;
 const WORTHWHILE: f64 = 0.8;
 
 /// The best strategies of several numbers of chips.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Curve {
     /// Always `shardwise.tune-curve/1`.
     pub schema: &'static str,
@@ -31,7 +32,7 @@ pub struct Curve {
 }
 
 /// A number of chips.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Point {
     /// Chips.
     pub chips: u64,

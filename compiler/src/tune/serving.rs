@@ -29,6 +29,7 @@ mod checks;
 mod deployment;
 mod words;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use deployment::{Deployment, Kind, Pool};
@@ -69,7 +70,7 @@ struct Point {
 }
 
 /// The best deployments.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Served {
     /// Always `shardwise.tune-serving/1`.
     pub schema: &'static str,

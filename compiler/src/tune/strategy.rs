@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use shardwise_ir::mesh::AxisKind;
 use shardwise_ir::program::{OpKind, Program};
@@ -14,7 +15,7 @@ use crate::planned::parallelism::{Acts, AxisRoles, Role};
 use crate::sweep::AxisTime;
 
 /// How many ways one role splits the work.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Degree {
     /// `DP`, `FSDP`, `TP`, `SP`, `EP` or `PP`.
     pub role: &'static str,
@@ -23,7 +24,7 @@ pub struct Degree {
 }
 
 /// A mesh axis and its roles.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ActingAxis {
     /// The axis.
     pub axis: String,
@@ -43,7 +44,7 @@ pub struct ActingAxis {
 }
 
 /// A candidate with its plan's figures.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Strategy {
     /// The roles of the mesh axes of more than one device.
     pub degrees: Vec<Degree>,

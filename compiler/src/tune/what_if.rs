@@ -5,6 +5,7 @@
 //! one, and one that did not fit or was cut before. The shadow price of a limit of memory would be
 //! quicker, but is that of the winner alone, and of a small change.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use shardwise_ir::hardware::Hardware;
 
@@ -19,7 +20,7 @@ const MORE_BYTES: f64 = 1e9;
 const NO_GAIN: f64 = 1e-3;
 
 /// The best strategy on a better machine.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct WhatIf {
     /// What it has more: `1 GB more memory`.
     pub what: String,

@@ -1,12 +1,13 @@
 //! Deployments: every pair of replicas, apart with as many of each as serve most, and together.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Point, Serve};
 use crate::tune::Strategy;
 
 /// Where the two phases run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// On chips of their own.
@@ -16,7 +17,7 @@ pub enum Kind {
 }
 
 /// The replicas of a phase.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Pool {
     /// Replicas.
     pub replicas: u64,
@@ -29,7 +30,7 @@ pub struct Pool {
 }
 
 /// Replicas of both phases.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Deployment {
     /// Where the phases run.
     pub kind: Kind,

@@ -2,6 +2,7 @@
 //! says what is needed to run a plan.
 
 use shardwise::json::{self, NodeJson, Operation, PlanJson};
+use shardwise::schemas::SCHEMAS;
 use shardwise::{Options, Rates};
 use shardwise_tests::{files, read, statements};
 
@@ -12,12 +13,19 @@ fn planned(source: &str) -> PlanJson {
 }
 
 #[test]
-fn the_schema_is_the_one_that_is_published() {
-    assert_eq!(
-        json::schema().trim_end(),
-        read("tests/schemas/plan-2.json").trim_end(),
-        "run `shardwise schema > tests/schemas/plan-2.json`"
-    );
+fn schemas_are_the_ones_that_are_published() {
+    let versions = [("plan", 2), ("tune", 1), ("tune-curve", 1), ("tune-serving", 1)];
+    assert_eq!(SCHEMAS.len(), versions.len());
+    for (schema, (name, version)) in SCHEMAS.iter().zip(versions) {
+        let (path, text) = (format!("tests/schemas/{name}-{version}.json"), (schema.write)(&()));
+        assert!(schema.name == name && schema.about.contains(&format!("{name}/{version}`")));
+        assert_eq!(
+            text.as_deref().map(str::trim_end),
+            Ok(read(&path).trim_end()),
+            "run `shardwise schema {name} > {path}`"
+        );
+    }
+    assert_eq!((SCHEMAS[0].write)(&()), Ok(json::schema()));
 }
 
 #[test]
