@@ -79,13 +79,12 @@ pub(crate) struct TuneArgs {
         help_heading = SPACE
     )]
     pub(crate) schedules: Vec<Schedule>,
-    /// Runs of layers on a stage, for the schedules gpipe and 1f1b.
+    /// Runs of layers on a stage, for the schedules gpipe and 1f1b [default: 1|2].
     #[arg(
         long,
         value_name = "NUMBERS",
         value_delimiter = '|',
         value_parser = count_of_several(1 << 10),
-        default_value = "1|2",
         help_heading = SPACE
     )]
     pub(crate) chunks: Vec<u64>,

@@ -1,6 +1,8 @@
 //! `tune`: finds the best strategy of a program on a number of chips, prints the table, and writes
 //! the winner.
 
+mod pipelines;
+
 use std::time::Duration;
 
 use shardwise::Options;
@@ -150,6 +152,7 @@ fn error(refused: Refused) -> Error {
 }
 
 fn request(args: &TuneArgs, chips: u64, timeout: Option<Duration>) -> Result<Request> {
+    pipelines::check(args)?;
     let by_hand = args.against.iter().map(|path| read(path).map(|of| (of.path, of.text)));
     Ok(Request {
         chips,
@@ -162,7 +165,7 @@ fn request(args: &TuneArgs, chips: u64, timeout: Option<Duration>) -> Result<Req
         timeout,
         exhaustive: args.exhaustive,
         schedules: distinct(&args.schedules),
-        chunks: distinct(&args.chunks),
+        chunks: pipelines::chunks(args),
         fewer_first: args.fewer_first,
         what_if: args.what_if,
         recompute: distinct(&args.recompute),

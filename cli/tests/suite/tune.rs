@@ -79,6 +79,53 @@ fn errors_end_with_their_status() {
     assert_eq!(code(&["--chips", "8", "--axes", "9"]).0, Some(2));
 }
 
+/// Options that would have no effect, and what the error says.
+const WITHOUT_EFFECT: [(&str, &[&str]); 6] = [
+    (
+        "--chunks 2 --schedules zb-h1|zb-v",
+        &["--schedules is zb-h1|zb-v", "leave --chunks out", "'zb-h1|zb-v|1f1b'"],
+    ),
+    ("--chunks 1|4 --schedules zb-h1", &["--chunks 4 is for the schedules gpipe and 1f1b"]),
+    ("--chunks 2 --stages 1", &["--stages 1 has none", "leave --chunks out"]),
+    ("--fewer-first --stages 1", &["--stages 1 has none", "leave --fewer-first out"]),
+    (
+        "--fewer-first --schedules gpipe",
+        &["--schedules is gpipe", "write --schedules 'gpipe|1f1b'"],
+    ),
+    ("--fewer-first --chunks 2", &["--chunks is 2", "write --chunks '1|2'"]),
+];
+
+#[test]
+fn options_of_pipelines_that_have_no_effect_are_errors() {
+    let program = "tests/programs/tune/mlp.shard";
+    for (options, expected) in WITHOUT_EFFECT {
+        let mut arguments = vec!["tune", program, "--chips", "8"];
+        arguments.extend(options.split(' '));
+        let refused = run(&arguments, "");
+        let printed = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{options}: {printed}");
+        assert!(expected.iter().all(|part| printed.contains(part)), "{options}: {printed}");
+    }
+    let arguments = ["--chips", "2", "--chunks", "2", "--schedules", "zb-v|zb-h1", "--best", "1"];
+    let accepted = run(&[&["tune", "-"], &arguments[..]].concat(), MLP);
+    assert_eq!(accepted.status.code(), Some(0), "`zb-v` has two: {}", text(&accepted.stderr));
+}
+
+#[test]
+fn a_batch_that_is_not_divisible_may_be_another() {
+    let program = "tests/programs/tune/mlp.shard";
+    for free in [&[][..], &["--free"]] {
+        let arguments = ["tune", program, "--chips", "4", "--batch", "7", "--microbatches", "2"];
+        let refused = run(&[&arguments, free].concat(), "");
+        let printed = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{printed}");
+        assert!(printed.contains("2 microbatches do not divide `B` = 7"), "{printed}");
+        assert!(printed.contains("help: ask for another --batch, a multiple of"), "{printed}");
+    }
+    let pinned = ["tune", program, "--chips", "4", "--dim", "B=7", "--microbatches", "2"];
+    assert!(!text(&run(&pinned, "").stderr).contains("--batch"));
+}
+
 #[test]
 fn what_does_not_fit_without_gradients_asks_for_no_microbatches() {
     let forward = "hardware h100\ndim B=64, D=4096\ninput x[B, D]\nparam w[D, D']\n\

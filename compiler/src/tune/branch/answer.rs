@@ -132,7 +132,12 @@ impl Search<'_, '_> {
             "change what is pinned there, release everything with --free, or ask for other \
                 --microbatches or --chips"
         };
-        format!("{recompute}{others}")
+        let batch = if self.request.batches.is_empty() {
+            ""
+        } else {
+            "ask for another --batch, a multiple of the numbers of microbatches and of devices, "
+        };
+        format!("{recompute}{batch}{others}")
     }
 
     /// The batch of a candidate.
