@@ -66,10 +66,15 @@ fn the_line_of_the_page_runs() {
 }
 
 /// Models of `mistakes.py`, their arguments, and what the error says.
-const MISTAKES: [(&str, &str, &[&str]); 8] = [
+const MISTAKES: [(&str, &str, &[&str]); 9] = [
     ("sampled", "f32[8, 4]", &["mistakes.py:15: ", "`multinomial`", "pass the result"]),
     ("branching", "f32[8, 4]", &["`torch.export` cannot export", "mistakes.py:22: "]),
     ("smallest", "f32[8, 4]", &["mistakes.py:28: ", "`topk` of the smallest"]),
+    (
+        "bags",
+        "int64[12], int64[4]",
+        &["mistakes.py:59: `embedding_bag` with bags of several lengths", "a bag in each row"],
+    ),
     ("function", "f32[8, 4]", &["is of type `int`", "no `torch.nn.Module`"]),
     ("sampled", "f32[8, 4], 1", &["do not fit `forward(x)`: too many"]),
     ("sampled", "f32[B:8, D]", &["`D` has no size; write `D:128`"]),

@@ -74,10 +74,11 @@ class Converter:
         count = reads(function)
         for equation in function.equations:
             self.build.source, self.build.hint = equation.source, equation.hint
-            if any(0 in var.shape for var in equation.outputs):
-                self.empty.update(dict.fromkeys(equation.outputs, equation))
+            empty = [var for var in equation.outputs if 0 in var.shape]
+            self.empty.update(dict.fromkeys(empty, equation))
+            if empty and len(empty) == len(equation.outputs):
                 continue
-            results: Sequence[Array]
+            results: Sequence[Optional[Array]]
             try:
                 if equation.primitive == "scan":
                     results = loops.scan(self, equation, count)
@@ -89,6 +90,8 @@ class Converter:
                 inputs = self._inputs(equation)
                 results = opaque.convert(self.build, equation, inputs, reason)
             for var, array in zip(equation.outputs, results):
+                if array is None or var in self.empty:
+                    continue
                 if array.shape != var.shape:
                     raise Failure(
                         f"`{equation.primitive}` was read as {array.shape}, and is {var.shape}",

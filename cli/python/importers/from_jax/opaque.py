@@ -62,8 +62,9 @@ ALONG: dict[str, AxesOf] = {
 
 def convert(
     build: Builder, equation: Equation, inputs: Sequence[Array], reason: Unsupported
-) -> list[Array]:
-    """The results of a primitive, one opaque statement each, and a warning with the reason."""
+) -> list[Optional[Array]]:
+    """The results of a primitive, one opaque statement each, and a warning with the reason; `None`
+    for those without elements."""
     # Numbers are no operands: they belong to the name.
     numbers = [it.node.number for it in inputs if it.node.is_number]
     name = ".".join([function_name(equation), *(re.sub(r"[^\w.]", "", str(it)) for it in numbers)])
@@ -81,8 +82,11 @@ def convert(
     source = build.source
     place = f"{os.path.basename(source.path)}:{source.line}: " if source else ""
     build.warn(f"{place}{reason.message}; it is `opaque<{name}>`, {how}")
-    found = []
+    found: list[Optional[Array]] = []
     for number, (var, dtype) in enumerate(zip(equation.outputs, dtypes)):
+        if 0 in var.shape:
+            found.append(None)
+            continue
         part = f"{name}.{number + 1}" if len(equation.outputs) > 1 else name
         result = (var.shape, dtype, is_key(var.dtype))
         found.append(_statement(build, part, operands, axes, result))

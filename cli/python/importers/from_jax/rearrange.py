@@ -70,7 +70,7 @@ def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], lis
 def reshape(build: Builder, equation: Equation, inputs: list[Array]) -> Array:
     """Dimensions split into factors, or merged from them."""
     if equation.params.get("dimensions") is not None:
-        raise build.fail("`reshape` with an order of axes is not supported", "transpose first")
+        raise build.fail("`reshape` with an order of axes is not in the language", "transpose first")
     return reshaped(build, inputs[0], equation.outputs[0].shape)
 
 
@@ -125,7 +125,12 @@ def _reshape(build: Builder, node: Node, old: Sequence[Dim], new: Sequence[Dim])
     place = next(at for at, dim in enumerate(node.dims) if any(same_dim(dim, it) for it in old))
     before = [dim for dim in node.dims[:place] if any(same_dim(dim, it) for it in left)]
     after = [dim for dim in left if dim not in before]
-    return build.node("reshape", "reshape", [node], [*before, *new, *after], node.dtype)
+    dims = [*before, *new, *after]
+    if node.kind == "reshape" and not node.sharding:
+        (source,) = node.arguments
+        if len(source.dims) == len(dims) and all(map(source.has, dims)):
+            return source  # There and back.
+    return build.node("reshape", "reshape", [node], dims, node.dtype)
 
 
 def _product_of(build: Builder, factors: Sequence[Dim]) -> Dim:

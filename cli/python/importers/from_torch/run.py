@@ -20,7 +20,7 @@ from torch.fx.node import map_arg
 
 from ..failure import Failure
 from .export import Graph, place
-from .functions import ELEMENTWISE, TABLE
+from .functions import ELEMENTWISE, OF_CONSTANTS, TABLE
 from .layers import Item, Layers
 
 # Operations that compute nothing.
@@ -88,12 +88,11 @@ class Runner:
             if is_constant:
                 return _computed(node, function, args, named)
             with jax.named_scope(f"{SCOPE}{self._numbers[node]}"):
-                args = _alike(node, args)
+                args = args if _name(node) in OF_CONSTANTS else _alike(node, args)
                 return _as_expected(node, function(*args, **named))
         except NotImplementedError as error:
-            raise Failure(
-                f"{error} is not in the language", "write it with other operations", place(node)
-            ) from error
+            what, instead = (*error.args, "write it with other operations")[:2]
+            raise Failure(f"{what} is not in the language", instead, place(node)) from error
         except (TypeError, ValueError, IndexError) as error:
             raise Failure(
                 f"`{_name(node)}` with these arguments cannot be imported: {error}",

@@ -188,6 +188,12 @@ def joined(x, y):
     return jnp.concatenate([wide, wide[:1] * 2], axis=0)
 
 
+def divided(x):
+    """The first part has no elements."""
+    _, first, last = jnp.split(x, [0, 2], axis=1)
+    return first.sum() + last
+
+
 def groups(x):
     """Split, regrouped in another way, and merged again."""
     x = x.reshape(4, 6, 5).transpose(2, 0, 1).reshape(5, 3, 8)
@@ -392,6 +398,7 @@ CASES = {
     "padded_with_ones": (draw(4, 6), ids(6, 4, 5)),
     "joined": (draw(4, 6), draw(4, 3)),
     "groups": (draw(24, 5),),
+    "divided": (draw(3, 5),),
     "captured": (draw(3, 4),),
     "repeated": (draw(4, 2),),
     "window": (draw(5, 6), jnp.int32(2)),

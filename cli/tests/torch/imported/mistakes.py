@@ -46,3 +46,18 @@ def function():
 
 def raising():
     raise ValueError("too cold")
+
+
+class Bags(nn.Module):
+    """Bags of lengths that depend on an argument."""
+
+    def __init__(self):
+        super().__init__()
+        self.bag = nn.EmbeddingBag(32, 8, mode="sum")
+
+    def forward(self, ids, offsets):
+        return self.bag(ids, offsets)
+
+
+def bags():
+    return Bags()

@@ -224,6 +224,29 @@ def images():
     return Images()
 
 
+class Bags(nn.Module):
+    """Bags of rows, summed with weights, as means beside rows that fill up, and as maxima."""
+
+    def __init__(self):
+        super().__init__()
+        self.summed = nn.EmbeddingBag(32, 8, mode="sum")
+        self.filled = nn.EmbeddingBag(32, 8, mode="mean", padding_idx=3)
+        self.means = nn.EmbeddingBag(32, 8)
+        self.largest = nn.EmbeddingBag(32, 8, mode="max")
+
+    def forward(self, ids, weights):
+        some = ids.masked_fill(ids < 16, 3)
+        return (
+            self.summed(ids, per_sample_weights=weights) + self.summed(ids),
+            self.filled(some) * self.means(ids),
+            self.largest(ids),
+        )
+
+
+def bags():
+    return Bags()
+
+
 CASES = {
     "decoder": "ids=int64[B:2, T:16], labels=int64[B:2, T:16]",
     "experts": "f32[B:2, T:4, 16]",
@@ -233,5 +256,6 @@ CASES = {
     "losses": "f32[B:2, T:8, V:8], int64[B:2, T:8]",
     "special": "f32[B:2, T:4, 6]",
     "images": "f32[B:4, 3, 8, 8]",
+    "bags": "int64[B:4, T:6], f32[B:4, T:6]",
     "masked": "f32[B:2, N:2, T:8, 8], int64[B:2, 8]",
 }

@@ -18,3 +18,6 @@ TABLE: dict[str, Callable[..., Any]] = {
 
 # Operations whose results have at each place what the operands have there.
 ELEMENTWISE = frozenset(elementwise.TABLE)
+
+# Operations that read the numbers of operands that are constant.
+OF_CONSTANTS = frozenset({"embedding_bag"})

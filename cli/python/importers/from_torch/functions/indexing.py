@@ -2,16 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 Array = Any
 
 
 def _embedding(weight: Array, indices: Array, *_: Any) -> Array:
     return jnp.take(weight, indices, axis=0, mode="clip")
+
+
+def _embedding_bag(
+    weight: Array, indices: Array, offsets: Array, scale_grad_by_freq: bool = False, mode: int = 0,
+    sparse: bool = False, per_sample_weights: Optional[Array] = None,
+    include_last_offset: bool = False, padding_idx: Optional[int] = None,
+) -> tuple[Array]:  # fmt: skip
+    """The sum, mean or maximum of the rows of each bag. Bags are equally long: those of indices of
+    two axes, which PyTorch merges, are so."""
+    length = _length_of_bags(indices.shape[0], offsets, include_last_offset)
+    if length is None:
+        raise NotImplementedError(
+            "`embedding_bag` with bags of several lengths",
+            "give it indices of two axes, a bag in each row, filled up with `padding_idx`",
+        )
+    bags = indices.reshape(-1, length)
+    rows, count = jnp.take(weight, bags, axis=0, mode="clip"), length
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.reshape(bags.shape)[..., None]
+    if padding_idx is not None and padding_idx >= 0:
+        if mode == 2:
+            raise NotImplementedError(
+                "`embedding_bag` of maxima with a `padding_idx`", "take the sum or mean of rows"
+            )
+        kept = (bags != padding_idx).astype(rows.dtype)[..., None]
+        rows, count = rows * kept, jnp.maximum(kept.sum(1), 1)
+    return (rows.max(1) if mode == 2 else rows.sum(1) / count if mode == 1 else rows.sum(1),)
+
+
+def _length_of_bags(size: int, offsets: Array, include_last_offset: bool) -> Optional[int]:
+    """How many indices each bag has; `None` where they differ, or depend on an argument."""
+    if not isinstance(offsets, np.ndarray):
+        return None
+    ends = offsets if include_last_offset else np.append(offsets, size)
+    length = int(ends[1]) if len(ends) > 1 else 0
+    is_alike = length > 0 and np.array_equal(ends, np.arange(0, size + length, length))
+    return length if is_alike else None
 
 
 def _index(x: Array, indices: Any) -> Array:
@@ -46,7 +84,8 @@ def _slice_scatter(
 
 
 TABLE: dict[str, Callable[..., Array]] = {
-    "embedding": _embedding, "index": _index, "gather": _gather, "one_hot": _one_hot,
+    "embedding": _embedding, "embedding_bag": _embedding_bag, "index": _index, "gather": _gather,
+    "one_hot": _one_hot,
     "index_select": lambda x, dim, index: jnp.take(x, index, axis=dim),
     "index_copy": _index_copy, "slice_scatter": _slice_scatter,
     "copy": lambda x, source, non_blocking=False: jnp.broadcast_to(
