@@ -1,5 +1,6 @@
 //! The house rules, checked by an ordinary test.
 
+mod importers;
 mod licences;
 mod pages;
 mod words;
