@@ -32,7 +32,7 @@ fn run(folder: &str, strategy: Strategy) -> usize {
     paths.len()
 }
 
-/// Arguments of `tune` behind the program, and the document that it writes.
+/// A program, the arguments of `tune` after it, and the document that it writes.
 const TUNED: [(&str, &str, &str); 4] = [
     (
         "tests/programs/fsdp_tp.shard",
