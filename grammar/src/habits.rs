@@ -7,6 +7,7 @@
 mod code;
 mod directives;
 mod indexing;
+mod meshes;
 mod options;
 mod products;
 mod shapes;
@@ -45,6 +46,7 @@ impl Habit {
 pub(crate) fn recognise(faulty: Faulty<'_>, shapes: &Shapes) -> Option<Diag> {
     let text = faulty.text;
     let habit = signs::unicode(text)
+        .or_else(|| meshes::made_mesh(text))
         .or_else(|| products::einsum(text, shapes))
         .or_else(|| signs::shape(text, shapes))
         .or_else(|| shardings::partition_spec(text, shapes))
@@ -76,6 +78,7 @@ pub(crate) fn recognise(faulty: Faulty<'_>, shapes: &Shapes) -> Option<Diag> {
 }
 
 pub(crate) use code::{FOREIGN, role_meant};
+pub(crate) use meshes::makes_mesh;
 pub(crate) use options::names_dims;
 pub(crate) use shapes::Shapes;
 

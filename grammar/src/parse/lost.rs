@@ -9,7 +9,7 @@
 use super::{Pair, Pieces, Reader, Rule, pieces};
 use crate::ast::{File, Statement};
 use crate::errors::{Faulty, Mark};
-use crate::habits::role_meant;
+use crate::habits::{makes_mesh, role_meant};
 use crate::keywords::nearest_keyword;
 use crate::scan;
 use crate::span::{Span, Spanned};
@@ -68,6 +68,7 @@ impl Unread {
         if scan::is_opening(faulty.text) || is_foreign_loop(faulty.text) {
             self.depth += 1;
         }
+        file.lost.mesh |= makes_mesh(faulty.text);
         for pair in pairs {
             match pair.as_rule() {
                 Rule::dim | Rule::declaration if self.depth == 0 => list(file, faulty, pair, marks),
@@ -131,7 +132,12 @@ fn list(file: &mut File, faulty: Faulty<'_>, pair: Pair<'_, Rule>, marks: &[(Mar
 
 /// Everything that could be a name in what stands before a definition's right side.
 fn words_on_the_left(text: &str) -> impl Iterator<Item = String> {
-    words(text.split(['=', '<', '+', ':']).next().unwrap_or(""))
+    let words = words(text.split(['=', '<', '+', ':']).next().unwrap_or(""));
+    // `y_` of `y_{B,H} = …` is meant as `y`.
+    words.flat_map(|word| {
+        let meant = word.strip_suffix('_').map(str::to_owned);
+        std::iter::once(word).chain(meant)
+    })
 }
 
 /// Everything in a text that could be a name.
