@@ -13,6 +13,7 @@ mod products;
 mod shapes;
 mod shardings;
 mod signs;
+mod subscripts;
 
 use crate::codes as syntax;
 use crate::diag::Diag;
@@ -56,6 +57,7 @@ pub(crate) fn recognise(faulty: Faulty<'_>, shapes: &Shapes) -> Option<Diag> {
         .or_else(|| code::keyword(text))
         .or_else(|| code::assignment(text))
         .or_else(|| options::option(text, shapes))
+        .or_else(|| subscripts::dims(text, shapes))
         .or_else(|| code::truth(text))
         .or_else(|| code::number(text))
         .or_else(|| indexing::index(text, shapes))

@@ -83,6 +83,12 @@ pub(super) fn option(text: &str, shapes: &Shapes) -> Option<Habit> {
     Some(Habit { at, ..Habit::new(text, "", message, "an option", help) })
 }
 
+/// What programs call a function of other frameworks that goes along dimensions.
+pub(super) fn known_as(function: &str) -> Option<&'static str> {
+    let lower = function.to_lowercase();
+    RENAMED.iter().find(|(name, _)| *name == lower).map(|(_, here)| *here)
+}
+
 /// Where an option stands.
 fn place_of(text: &str, option: &str) -> Option<usize> {
     let is_option = |at: &usize| {

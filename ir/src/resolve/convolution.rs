@@ -112,6 +112,10 @@ impl Resolver<'_> {
         let (from, to) = words.split_at(before.min(words.len()));
         let (wholes, kernels) = from.split_at(from.len() / 2);
         let places = if to.is_empty() { wholes } else { to };
+        if let Some(help) = self.with_kernel(call, (from, to), target) {
+            let message = "this `conv` names no dimensions of the kernel";
+            return self.bad_call_with(message, span, &help);
+        }
         let [x, w] = &call.arguments[..] else { return self.bad_call(OF_CONV, span) };
         if wholes.is_empty() || [kernels.len(), places.len()] != [wholes.len(); 2] {
             return self.bad_call(OF_CONV, span);
@@ -126,6 +130,54 @@ impl Resolver<'_> {
         }
         let contracted = self.contracted_by_conv(&windows, &w, places, kernels, target)?;
         Some(self.plain(OpKind::Einsum { contracted }, vec![windows, w]))
+    }
+
+    /// What to write for a call with the dimensions of `x` alone, `conv_{H,W}(x, w)`. Those of the
+    /// kernel are taken to be the shortest that only `w` has.
+    fn with_kernel(
+        &self,
+        call: &Call,
+        (from, places): (&[Name], &[Name]),
+        target: Option<&Target>,
+    ) -> Option<String> {
+        let [x, w] = &call.arguments[..] else { return None };
+        let ((x, of_x), (w, of_w)) = (self.value_named(x)?, self.value_named(w)?);
+        let (of_x, of_w) = (&self.values[of_x].dims, &self.values[of_w].dims);
+        let from: Vec<String> = from.iter().flat_map(|name| self.dims_of_word(name)).collect();
+        let is_of_x = |dim: &DimId| of_x.contains(dim) && !of_w.contains(dim);
+        let is_along_x = |name: &String| self.dim_names.get(name).is_some_and(|dim| is_of_x(dim));
+        let kept = target.and_then(Target::dims).unwrap_or_default();
+        let mut kernels: Vec<DimId> =
+            of_w.iter().copied().filter(|dim| !of_x.contains(dim) && !kept.contains(dim)).collect();
+        kernels.sort_by_key(|&dim| self.dims[dim].size);
+        kernels.truncate(from.len());
+        kernels.sort_by_key(|dim| of_w.iter().position(|of| of == dim));
+        if from.is_empty() || kernels.len() < from.len() || !from.iter().all(is_along_x) {
+            return None;
+        }
+        let kernels: Vec<&str> = kernels.iter().map(|&dim| self.dims[dim].name.as_str()).collect();
+        let options: String = call
+            .options
+            .iter()
+            .map(|(name, number)| format!(", {}={}", name.node, number.node))
+            .collect();
+        let arrow = if places.is_empty() { "" } else { "->" };
+        let places: Vec<&str> = places.iter().map(|name| name.node.as_str()).collect();
+        let places = format!("{arrow}{}", places.join(","));
+        Some(format!(
+            "write `conv_{{{},{}{places}}}({x}, {w}{options})`: the dimensions, then those of the \
+                kernel, one for each",
+            from.join(","),
+            kernels.join(",")
+        ))
+    }
+
+    /// The dimension of this name, or the letters of a word that is none: `H` and `W` of `HW`.
+    fn dims_of_word(&self, word: &Name) -> Vec<String> {
+        if self.dim_names.contains_key(&word.node) {
+            return vec![word.node.clone()];
+        }
+        word.node.chars().map(String::from).collect()
     }
 
     /// What both operands have, but for places and what the result has.

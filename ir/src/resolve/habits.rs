@@ -9,7 +9,7 @@ use crate::functions::{Composite, Function, ReduceFn};
 pub(super) const PRODUCTS: [&str; 6] = ["matmul", "mm", "bmm", "dot", "linear", "dot_general"];
 
 /// Functions of other frameworks, and what to write for them.
-const FUNCTIONS: [(&[&str], &str); 37] = [
+const FUNCTIONS: [(&[&str], &str); 38] = [
     (&PRODUCTS, "write the product: `In *D W`"),
     (&["einsum", "tensordot"], "write the product, with what it sums over: `In *D W`"),
     (
@@ -70,7 +70,12 @@ const FUNCTIONS: [(&[&str], &str); 37] = [
     (&["pow", "power"], "write `pow(x, 3.0)`, or `square(x)`"),
     (
         &["conv1d", "conv2d", "conv3d", "conv_general_dilated"],
-        "write `conv`: `shardwise docs operations`",
+        "write `conv_{H,W,R,S}(x, w)`, with the dimensions of the kernel after those of `x`: \
+            `shardwise docs operations`",
+    ),
+    (
+        &["make_mesh", "create_device_mesh", "init_device_mesh", "devicemesh", "abstractmesh"],
+        "declare the mesh, with the size of each axis: `mesh X=4, Y=2`",
     ),
     (
         &["max_pool", "max_pool1d", "max_pool2d", "max_pool3d"],

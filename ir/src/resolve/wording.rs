@@ -58,9 +58,14 @@ impl Resolver<'_> {
         let short = call.function.node.as_str();
         let lower = short.to_lowercase();
         if Function::find(&lower).is_some() && !habits::goes_on(call) {
-            return self.bad_call(
+            let operand = match &call.arguments[..] {
+                [argument] => self.value_named(argument).map_or("x", |(name, _)| name),
+                _ => "x",
+            };
+            return self.bad_call_with(
                 &format!("`{lower}` takes no subscript: it works element by element"),
                 span,
+                &format!("write `{lower}({operand})`"),
             );
         }
         let word = call
