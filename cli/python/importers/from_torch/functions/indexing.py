@@ -29,7 +29,8 @@ def _embedding_bag(
             "give it indices of two axes, a bag in each row, filled up with `padding_idx`",
         )
     bags = indices.reshape(-1, length)
-    rows, count = jnp.take(weight, bags, axis=0, mode="clip"), length
+    count: Any = length
+    rows = jnp.take(weight, bags, axis=0, mode="clip")
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(bags.shape)[..., None]
     if padding_idx is not None and padding_idx >= 0:
