@@ -111,7 +111,7 @@ fn the_page_of_promises_lists_the_exit_codes() {
         assert_eq!(run(arguments, input).status.code(), Some(code), "{arguments:?} {input}");
         assert!(page.contains(&format!("\n| {code} | ")), "{code}");
     }
-    assert_eq!(page.matches("\n| ").count(), (2 + 7) + (2 + 3), "seven promises, three codes");
+    assert_eq!(page.matches("\n| ").count(), (2 + 8) + (2 + 3), "eight promises, three codes");
 }
 
 #[test]

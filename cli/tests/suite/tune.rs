@@ -82,8 +82,8 @@ fn errors_end_with_their_status() {
 /// Options that would have no effect, and what the error says.
 const WITHOUT_EFFECT: [(&str, &[&str]); 6] = [
     (
-        "--chunks 2 --schedules zb-h1|zb-v",
-        &["--schedules is zb-h1|zb-v", "leave --chunks out", "'zb-h1|zb-v|1f1b'"],
+        "--chunks 2 --schedules zb-h1",
+        &["--schedules is zb-h1", "leave --chunks out", "--schedules 'zb-h1|1f1b'"],
     ),
     ("--chunks 1|4 --schedules zb-h1", &["--chunks 4 is for the schedules gpipe and 1f1b"]),
     ("--chunks 2 --stages 1", &["--stages 1 has none", "leave --chunks out"]),

@@ -41,7 +41,7 @@ fn listed(text: &str, shapes: &Shapes) -> Option<Habit> {
         let dims = || std::iter::once(first).chain(list.split(','));
         let is_call = !function.is_empty() && dims().all(|dim| shapes.is_dim(dim));
         let braces = format!("{function}_{{{}}}", dims().collect::<Vec<_>>().join(","));
-        is_call.then(|| (start, open, braces))
+        is_call.then_some((start, open, braces))
     };
     let (start, end, written) = text.match_indices('(').find_map(call)?;
     let message = "several dimensions of a function stand in braces";

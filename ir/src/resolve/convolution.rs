@@ -145,7 +145,7 @@ impl Resolver<'_> {
         let (of_x, of_w) = (&self.values[of_x].dims, &self.values[of_w].dims);
         let from: Vec<String> = from.iter().flat_map(|name| self.dims_of_word(name)).collect();
         let is_of_x = |dim: &DimId| of_x.contains(dim) && !of_w.contains(dim);
-        let is_along_x = |name: &String| self.dim_names.get(name).is_some_and(|dim| is_of_x(dim));
+        let is_along_x = |name: &String| self.dim_names.get(name).is_some_and(is_of_x);
         let kept = target.and_then(Target::dims).unwrap_or_default();
         let mut kernels: Vec<DimId> =
             of_w.iter().copied().filter(|dim| !of_x.contains(dim) && !kept.contains(dim)).collect();
@@ -156,11 +156,9 @@ impl Resolver<'_> {
             return None;
         }
         let kernels: Vec<&str> = kernels.iter().map(|&dim| self.dims[dim].name.as_str()).collect();
-        let options: String = call
-            .options
-            .iter()
-            .map(|(name, number)| format!(", {}={}", name.node, number.node))
-            .collect();
+        let options = call.options.iter().map(|(name, number)| (&name.node, &number.node));
+        let options =
+            options.fold(String::new(), |all, (name, number)| all + ", " + name + "=" + number);
         let arrow = if places.is_empty() { "" } else { "->" };
         let places: Vec<&str> = places.iter().map(|name| name.node.as_str()).collect();
         let places = format!("{arrow}{}", places.join(","));
