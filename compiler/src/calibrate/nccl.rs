@@ -136,7 +136,8 @@ impl<'t> Run<'t> {
             Some(count) if count > 0 => Err(wrong(
                 format!("{count} elements of this result are wrong"),
                 span,
-                "a collective that fails its check measures nothing; remove this row, or run it again",
+                "a collective that fails its check measures nothing; remove this row, or run it \
+                    again",
             )),
             _ => Ok(()),
         }

@@ -113,7 +113,9 @@ fn of_map(form: &MapForm, all: DType, rest: DType) -> DType {
         MapForm::Call { function, numbers } => (function.row().result, numbers.as_slice()),
         MapForm::Infix(Arithmetic::Div)
         | MapForm::InfixScalar(Arithmetic::Div, _)
-        | MapForm::ScalarInfix(_, Arithmetic::Div) => (ResultType::Float, [].as_slice()),
+        | MapForm::ScalarInfix(_, Arithmetic::Div)
+        // No integer is infinite.
+        | MapForm::Causal { fill: Fill::Infinite, .. } => (ResultType::Float, [].as_slice()),
         MapForm::ScaleBy(number)
         | MapForm::InfixScalar(_, number)
         | MapForm::ScalarInfix(number, _) => (ResultType::Number, std::slice::from_ref(number)),
@@ -126,8 +128,6 @@ fn of_map(form: &MapForm, all: DType, rest: DType) -> DType {
         | MapForm::Host(_)
         | MapForm::Broadcast(_)
         | MapForm::Causal { fill: Fill::Zero, .. } => (ResultType::Whole, [].as_slice()),
-        // No integer is infinite.
-        MapForm::Causal { fill: Fill::Infinite, .. } => (ResultType::Float, [].as_slice()),
     };
     let dtype = result.of(all, rest);
     let is_fractional = result != ResultType::Bool && numbers.iter().any(|it| is_fraction(it));

@@ -122,11 +122,13 @@ pub(crate) fn search(
     Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: (0, 0), unlimited_s: None })
 }
 
-/// The problem in seconds, in which what the textbook does comes first.
-fn preferring<'t>(known: &Known<'t>) -> Problem<'t> {
-    let mut in_seconds = Problem::new(known.tables, Objective::Serial.compute());
+/// The problem in seconds, in which what the textbook does comes first; `None` if the time is over
+/// before it is built.
+fn preferring<'t>(known: &Known<'t>) -> Option<Problem<'t>> {
+    let interrupt = &known.request.interrupt;
+    let mut in_seconds = Problem::in_time(known.tables, Objective::Serial.compute(), interrupt)?;
     prefer(&mut in_seconds, known.textbook);
-    in_seconds
+    Some(in_seconds)
 }
 
 /// Branch and bound over the choices from the incumbent on; returns the remaining bound.
@@ -136,7 +138,8 @@ fn preferring<'t>(known: &Known<'t>) -> Problem<'t> {
 fn branch<'t>(root: Root<'t>, known: &mut Known<'t>) -> f64 {
     let Root { bounds, critical_path, .. } = root;
     let shares = shares::kept(bounds, known.resources);
-    let evaluations = Classified::new(&preferring(known).model()).evaluations();
+    let Some(problem) = preferring(known) else { return 0.0 };
+    let evaluations = Classified::new(&problem.model()).evaluations();
     if evaluations.saturating_mul(shares.len()) > MOST_TABULATED {
         return 0.0;
     }
@@ -286,9 +289,9 @@ impl<'t> Root<'t> {
         let shares = shares.resources.iter().map(|share| share.max(TIE_BREAK)).collect();
         let shares = Shares::of_resources(shares);
         let tables = known.weighted(&shares);
-        let problem = Problem::new(&tables, shares.compute());
-        let solved = solve(problem, known.textbook, &known.little_work())?;
-        Ok(Some(solved.plan))
+        let problem = Problem::in_time(&tables, shares.compute(), &known.request.interrupt);
+        let solved = problem.map(|problem| solve(problem, known.textbook, &known.little_work()));
+        Ok(solved.transpose()?.map(|solved| solved.plan))
     }
 
     /// Adds plans between the best one and others that are known.
@@ -297,7 +300,8 @@ impl<'t> Root<'t> {
         let problem = if let Some(path) = &self.critical_path {
             path.problem()
         } else {
-            own = preferring(known);
+            let Some(in_seconds) = preferring(known) else { return };
+            own = in_seconds;
             &own
         };
         let others = self.plans.iter().filter_map(|plan| counterparts::assignment(problem, plan));
@@ -313,14 +317,16 @@ impl<'t> Known<'t> {
             && self.tables.program.collectives == Collectives::Whole
             && !pipeline_stages::hides_step_ends(self.tables.program);
         let is_combined = is_chained && self.request.effort != Effort::Quick;
-        let is_enough = is_combined && !plans.is_empty() && !combined::has_time_for_others(self.tables);
+        let is_enough =
+            is_combined && !plans.is_empty() && !combined::has_time_for_others(self.tables);
         let bounds = if is_enough { Vec::new() } else { self.bounds(&mut plans)? };
         let mut root = Root { lower_bound_s: least_s(&bounds), bounds, plans, ..Root::default() };
         if is_chained
             && self.is_open(root.lower_bound_s)
             && !self.request.is_out_of_reach(root.lower_bound_s)
+            && let Some(problem) = preferring(self)
         {
-            let path = CriticalPath::new(preferring(self));
+            let path = CriticalPath::new(problem);
             root.lower_bound_s = root.lower_bound_s.max(path.lower_bound_s(path.all()));
             if is_combined {
                 let (combined, met) =
@@ -353,8 +359,11 @@ impl<'t> Known<'t> {
             if is_near || closes_little || self.request.is_out_of_reach(least_s) {
                 break;
             }
-            let problem = self.weighted(&shares);
-            let solved = solve(Problem::new(&problem, shares.compute()), self.textbook, interrupt)?;
+            let tables = self.weighted(&shares);
+            let Some(problem) = Problem::in_time(&tables, shares.compute(), interrupt) else {
+                break;
+            };
+            let solved = solve(problem, self.textbook, interrupt)?;
             let seconds = solved.bound.as_seconds();
             // Where the solver leaves a gap, shares are the best for its plans and not for bounds.
             let raises = solved.exact || seconds - least_s > (wanted_s - least_s) * LITTLE;
@@ -376,13 +385,11 @@ impl<'t> Known<'t> {
         let plan = |discount: &f64| {
             let mut shares = vec![*discount; self.resources];
             shares[0] = 1.0;
-            let problem = self.weighted(&Shares::of_resources(shares));
-            let solved = solve(Problem::new(&problem, 1.0), self.textbook, &interrupt);
-            solved.map(|solved| solved.plan)
+            let tables = self.weighted(&Shares::of_resources(shares));
+            let problem = Problem::in_time(&tables, 1.0, &interrupt)?;
+            let solved = solve(problem, self.textbook, &interrupt);
+            Some(solved.map(|solved| solved.plan))
         };
-        if self.request.interrupt.is_due() {
-            return Ok(Vec::new());
-        }
-        in_pairs(&DISCOUNTS, plan).into_iter().collect()
+        in_pairs(&DISCOUNTS, plan).into_iter().flatten().collect()
     }
 }
