@@ -214,7 +214,7 @@ fn moves(program: &Program, arrays: &Arrays, seed: u64) -> IndexVec<ValueId, f64
     let mut moved = Arrays::new();
     for (id, value) in declared(program) {
         let mut array = arrays[&id].clone();
-        if value.dtype.is_float() && places(program, id).is_none() {
+        if places(program, id).is_none() && whole_numbers::numbers(program, id).is_none() {
             let seed = !seed ^ local::hash(&value.name);
             let by = local::data(array.shape(), seed, local::Data::Any, STEP) / local::LARGEST;
             array *= &by.mapv(|x| 1.0 + SHIFT * x);

@@ -4,7 +4,8 @@
 //! with each other, or with positions. Numbers that meet none of these take the same side of every
 //! comparison, and a plan that compares with another number would be right. So half of them are
 //! those of the program, and others are beside these or small. Large ones are left out where more
-//! than comparisons read the value: the exponential of a thousand is infinite.
+//! than comparisons read the value: the exponential of a thousand is infinite. Weights of products
+//! are not compared, and stay fractions, whose scale is free.
 
 use shardwise_ir::dtype::DType;
 use shardwise_ir::functions::ResultType;
@@ -19,14 +20,13 @@ const MOST: f64 = 64.0;
 /// The numbers of which the elements of a declared value are, if these are whole.
 pub(super) fn numbers(program: &Program, value: ValueId) -> Option<Vec<f64>> {
     let dtype = program.values[value].dtype;
-    if dtype.is_float() {
-        return None;
-    }
     if dtype == DType::Bool {
         return Some(vec![0.0, 1.0]);
     }
-    let is_reader = |op: &&Op| op.operands.iter().any(|operand| operand.value == value);
-    let is_compared = program.ops.iter().filter(is_reader).all(is_comparison);
+    if dtype.is_float() || is_weight(program, value) {
+        return None;
+    }
+    let is_compared = program.ops.iter().filter(|op| is_read(op, value)).all(is_comparison);
     let wants_positive = program.ops.iter().any(|op| evaluate::wants_positive(&op.kind));
     let most = if is_compared { largest(dtype) } else { MOST };
     let least = if wants_positive && !is_compared { 1.0 } else { -most };
@@ -38,6 +38,24 @@ pub(super) fn numbers(program: &Program, value: ValueId) -> Option<Vec<f64>> {
         beside.chain(small.map(|number| number as f64)).filter(is_possible).collect();
     let written = written.iter().copied().filter(is_possible).cycle().take(others.len());
     Some(written.chain(others.iter().copied()).collect())
+}
+
+/// Whether a product sums over a value, as it is or in another type or layout.
+fn is_weight(program: &Program, value: ValueId) -> bool {
+    let readers = program.ops.iter().filter(|op| is_read(op, value));
+    readers.into_iter().any(|op| match &op.kind {
+        OpKind::Einsum { contracted } => !contracted.is_empty(),
+        OpKind::Rearrange(_) => is_weight(program, op.result),
+        OpKind::Map(function) => {
+            matches!(function.form, MapForm::Cast(_) | MapForm::ScaleBy(_))
+                && is_weight(program, op.result)
+        }
+        _ => false,
+    })
+}
+
+fn is_read(op: &Op, value: ValueId) -> bool {
+    op.operands.iter().any(|operand| operand.value == value)
 }
 
 /// Whether an operation says of each element what is true of it.
