@@ -33,6 +33,7 @@ const HELPERS: &[(&str, &str)] = &[
     ("joined", include_str!("helpers/joined.py")),
     ("chunks", include_str!("helpers/chunks.py")),
     ("stacked", include_str!("helpers/stacked.py")),
+    ("device_of", include_str!("helpers/device_of.py")),
     ("gelu", include_str!("helpers/gelu.py")),
     ("pull_back", include_str!("helpers/pull_back.py")),
     ("adam_step", include_str!("helpers/adam_step.py")),
@@ -183,7 +184,8 @@ impl Dialect for Torch {
             "stop_gradient" => format!("{}.detach()", a[0]),
             "offload" => format!("{}.cpu()", a[0]),
             "reload" => {
-                format!("{}.to(torch.accelerator.current_accelerator() or \"cpu\")", a[0])
+                e.helper("device_of");
+                format!("{}.to(device_of(given))", a[0])
             }
             "pow" => format!("torch.pow({}, {})", a[0], a[1]),
             "gelu" => format!("gelu({})", a[0]),
