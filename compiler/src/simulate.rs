@@ -16,6 +16,7 @@
 //! implements.
 
 mod collectives;
+mod compared;
 mod devices;
 mod effort;
 mod evaluate;
@@ -24,7 +25,6 @@ mod scale;
 mod slices;
 mod unsharded;
 mod verdict;
-mod whole_numbers;
 
 use rustc_hash::FxHashMap;
 use shardwise_ir::codes;

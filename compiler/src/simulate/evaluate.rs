@@ -15,6 +15,9 @@ use shardwise_ir::program::{Fill, MapForm, Op, OpKind, Program, ReduceFn};
 /// The largest magnitude of the data.
 pub(super) const LARGEST: f64 = 4.0;
 
+/// The elements from which on chance takes some of both lists.
+const RANDOM: usize = 8;
+
 /// The kind of data of a declared value.
 #[derive(Clone, Copy)]
 pub(super) enum Data<'n> {
@@ -24,8 +27,8 @@ pub(super) enum Data<'n> {
     Positive,
     /// Indices along a dimension of this size.
     Places(u64),
-    /// Some of these.
-    Among(&'n [f64]),
+    /// As many of one list as of the other.
+    Among(&'n [Vec<f64>; 2]),
 }
 
 /// Multiples of `step`, of at most [`LARGEST`], that depend on the seed and the index only.
@@ -36,12 +39,18 @@ pub(super) fn data(shape: &[usize], seed: u64, data: Data<'_>, step: f64) -> Arr
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((state >> 33) % count) as f64
     };
+    let is_small = shape.iter().product::<usize>() < RANDOM;
+    let mut count = 0;
     let between = |least: f64| ((LARGEST - least) / step) as u64 + 1;
     ArrayD::from_shape_fn(IxDyn(shape), |_| match data {
         Data::Any => among(between(-LARGEST)) * step - LARGEST,
         Data::Positive => among(between(1.0)) * step + 1.0,
         Data::Places(many) => among(many),
-        Data::Among(numbers) => numbers[among(numbers.len() as u64) as usize],
+        Data::Among(lists) => {
+            count += 1;
+            let list = &lists[if is_small { count % 2 } else { among(2) as usize }];
+            list[among(list.len() as u64) as usize]
+        }
     })
 }
 

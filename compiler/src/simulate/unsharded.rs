@@ -2,15 +2,16 @@
 //!
 //! Data are small integers. Sums and products of integers below 2^53 are exact in `f64` whatever
 //! their order, so that a plan of linear operations must compute equal numbers; a bound on the
-//! magnitudes decides whether that holds. Anything else is computed from fractions below one and
-//! compared with a tolerance; integers among its data stay whole ([`whole_numbers`]).
+//! magnitudes decides whether that holds. Anything else is computed from fractions and compared
+//! with a tolerance; data meet the numbers with which the program compares them ([`compared`]).
 //!
 //! Fractions of one scale would shrink or grow from layer to layer: forty layers without norms
 //! multiply numbers to 1e-36, of which a tolerance sees nothing, or scores to 1e8, whose rounding
 //! errors an exponential makes visible. Therefore the first product that reads a declared value
-//! scales it, so that the largest element of the result is about one ([`Scaled::product`]); a scale
-//! by the sizes of dimensions alone would not, since functions between products and sums of layers
-//! change magnitudes, too. Scales are powers of two, which round nothing.
+//! scales it, so that the largest element of the result is about one ([`Scaled::product`]), or more
+//! than the numbers that limit values; a scale by the sizes of dimensions alone would not, since
+//! functions between products and sums of layers change magnitudes, too. Scales are powers of two,
+//! which round nothing.
 //!
 //! A difference counts relative to the value's largest element; and where many layers of functions
 //! make more of every rounding error, relative to what they make of a small change of the data
@@ -29,10 +30,9 @@ use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Program, Value};
 use shardwise_ir::sharding::Reduction;
 use shardwise_ir::unroll;
 
-use super::TOLERANCE;
 use super::evaluate as local;
 use super::scale::Batch;
-use super::whole_numbers;
+use super::{TOLERANCE, compared};
 
 /// Data of programs with other functions: small enough that exponentials and many layers of them
 /// keep most of their digits.
@@ -151,6 +151,8 @@ struct Scaled<'p> {
     arrays: Arrays,
     /// Declared values whose scale is free: nothing has read them.
     unread: FxHashSet<ValueId>,
+    /// What the largest elements of products are about.
+    magnitude: f64,
 }
 
 impl<'p> Scaled<'p> {
@@ -158,9 +160,12 @@ impl<'p> Scaled<'p> {
     fn new(program: &'p Program, seed: u64, linear: bool) -> Self {
         let positive = program.ops.iter().any(|op| local::wants_positive(&op.kind));
         let few = linear || program.ops.iter().any(|op| local::asks_for_equals(&op.kind));
-        let mut scaled = Self { program, arrays: Arrays::new(), unread: FxHashSet::default() };
+        let (arrays, unread) = (Arrays::new(), FxHashSet::default());
+        let magnitude = compared::magnitude(program);
+        let mut scaled = Self { program, arrays, unread, magnitude };
         for (id, value) in declared(program) {
-            let numbers = whole_numbers(program, id, linear);
+            // Of a linear program all are whole.
+            let numbers = (!linear).then(|| compared::numbers(program, id)).flatten();
             let data = match (places(program, id), &numbers) {
                 (Some(places), _) => local::Data::Places(places),
                 (None, Some(numbers)) => local::Data::Among(numbers),
@@ -170,7 +175,7 @@ impl<'p> Scaled<'p> {
             let (shape, seed) = (whole_shape(program, id), seed ^ local::hash(&value.name));
             let mut array = local::data(&shape, seed, data, if few { 1.0 } else { STEP });
             if !linear && matches!(data, local::Data::Any | local::Data::Positive) {
-                array *= SMALL;
+                array *= SMALL * magnitude;
                 scaled.unread.insert(id);
             }
             scaled.arrays.insert(id, array);
@@ -181,7 +186,7 @@ impl<'p> Scaled<'p> {
     fn compute(&mut self, op: &Op) {
         let mut result = result(self.program, op, &self.arrays);
         if let Some(value) = self.product(op) {
-            let scale = about_one(largest(&result));
+            let scale = about_one(largest(&result)) * self.magnitude;
             result *= scale;
             self.arrays[&value] *= scale;
         }
@@ -214,7 +219,7 @@ fn moves(program: &Program, arrays: &Arrays, seed: u64) -> IndexVec<ValueId, f64
     let mut moved = Arrays::new();
     for (id, value) in declared(program) {
         let mut array = arrays[&id].clone();
-        if places(program, id).is_none() && whole_numbers::numbers(program, id).is_none() {
+        if places(program, id).is_none() && compared::numbers(program, id).is_none() {
             let seed = !seed ^ local::hash(&value.name);
             let by = local::data(array.shape(), seed, local::Data::Any, STEP) / local::LARGEST;
             array *= &by.mapv(|x| 1.0 + SHIFT * x);
@@ -296,12 +301,6 @@ fn places(program: &Program, value: ValueId) -> Option<u64> {
         _ => None,
     };
     program.ops.iter().filter_map(along).min()
-}
-
-/// The numbers of which the elements of a declared value are, if these are whole; in a program that
-/// is linear all are.
-fn whole_numbers(program: &Program, value: ValueId, linear: bool) -> Option<Vec<f64>> {
-    if linear { None } else { whole_numbers::numbers(program, value) }
 }
 
 /// A pending value's parts are larger than the value.
