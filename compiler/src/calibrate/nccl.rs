@@ -118,7 +118,7 @@ impl<'t> Run<'t> {
                 continue;
             }
             let time = time_us(fields[place], span)?;
-            self.is_right(fields, place, span)?;
+            self.check_result(fields, place, span)?;
             let kernel = over_devices(kind, bytes, devices, span)?;
             let place = text.place(span.start);
             let seconds = time * 1e-6;
@@ -128,19 +128,16 @@ impl<'t> Run<'t> {
     }
 
     /// An error where the run whose time is at `place` has elements that are wrong: `#wrong` is the
-    /// next such column.
-    fn is_right(&self, fields: &[&str], place: usize, span: Span) -> Result<(), Diag> {
-        let beside = self.columns.iter().zip(fields).skip(place);
-        let wrong_elements = beside.into_iter().find(|(name, _)| **name == "#wrong");
-        match wrong_elements.and_then(|(_, field)| field.parse::<u64>().ok()) {
-            Some(count) if count > 0 => Err(wrong(
-                format!("{count} elements of this result are wrong"),
-                span,
-                "a collective that fails its check measures nothing; remove this row, or run it \
-                    again",
-            )),
-            _ => Ok(()),
+    /// next such column. Large counts are written as `1.04858e+06`.
+    fn check_result(&self, fields: &[&str], place: usize, span: Span) -> Result<(), Diag> {
+        let mut beside = self.columns.iter().zip(fields).skip(place);
+        let count = beside.find(|(name, _)| **name == "#wrong").map_or("0", |(_, field)| field);
+        if count.parse::<f64>().is_ok_and(|count| count > 0.0) {
+            let help = "a collective that fails its check measures nothing; remove this row, or \
+                run it again";
+            return Err(wrong(format!("{count} elements of this result are wrong"), span, help));
         }
+        Ok(())
     }
 
     /// The collective: the last program of nccl-tests that the text names above the table, else

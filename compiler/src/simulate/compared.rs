@@ -60,8 +60,8 @@ pub(super) fn numbers(program: &Program, value: ValueId) -> Option<[Vec<f64>; 2]
 
 /// Whether a product sums over a value, as it is or in another type or layout.
 fn is_weight(program: &Program, value: ValueId) -> bool {
-    let readers = program.ops.iter().filter(|op| is_read(op, value));
-    readers.into_iter().any(|op| match &op.kind {
+    let mut readers = program.ops.iter().filter(|op| is_read(op, value));
+    readers.any(|op| match &op.kind {
         OpKind::Einsum { contracted } => !contracted.is_empty(),
         OpKind::Rearrange(_) => is_weight(program, op.result),
         OpKind::Map(function) => {

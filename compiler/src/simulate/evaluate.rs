@@ -15,8 +15,8 @@ use shardwise_ir::program::{Fill, MapForm, Op, OpKind, Program, ReduceFn};
 /// The largest magnitude of the data.
 pub(super) const LARGEST: f64 = 4.0;
 
-/// The elements from which on chance takes some of both lists.
-const RANDOM: usize = 8;
+/// Below so many elements those of both lists alternate, since chance may take all of one.
+const FEW: usize = 8;
 
 /// The kind of data of a declared value.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ pub(super) fn data(shape: &[usize], seed: u64, data: Data<'_>, step: f64) -> Arr
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((state >> 33) % count) as f64
     };
-    let is_small = shape.iter().product::<usize>() < RANDOM;
+    let are_few = shape.iter().product::<usize>() < FEW;
     let mut count = 0;
     let between = |least: f64| ((LARGEST - least) / step) as u64 + 1;
     ArrayD::from_shape_fn(IxDyn(shape), |_| match data {
@@ -48,7 +48,7 @@ pub(super) fn data(shape: &[usize], seed: u64, data: Data<'_>, step: f64) -> Arr
         Data::Places(many) => among(many),
         Data::Among(lists) => {
             count += 1;
-            let list = &lists[if is_small { count % 2 } else { among(2) as usize }];
+            let list = &lists[if are_few { count % 2 } else { among(2) as usize }];
             list[among(list.len() as u64) as usize]
         }
     })

@@ -106,6 +106,7 @@ pub fn dtype(kind: &OpKind, operands: &[DType]) -> DType {
 /// without the first: integers stay integers unless the function returns fractions or has one among
 /// its numbers, and sums of booleans are integers.
 fn of_map(form: &MapForm, all: DType, rest: DType) -> DType {
+    let none: &[String] = &[];
     let (result, numbers) = match form {
         MapForm::Cast(dtype) => return *dtype,
         MapForm::Constant { .. } => return DType::default(),
@@ -115,19 +116,19 @@ fn of_map(form: &MapForm, all: DType, rest: DType) -> DType {
         | MapForm::InfixScalar(Arithmetic::Div, _)
         | MapForm::ScalarInfix(_, Arithmetic::Div)
         // No integer is infinite.
-        | MapForm::Causal { fill: Fill::Infinite, .. } => (ResultType::Float, [].as_slice()),
+        | MapForm::Causal { fill: Fill::Infinite, .. } => (ResultType::Float, none),
         MapForm::ScaleBy(number)
         | MapForm::InfixScalar(_, number)
         | MapForm::ScalarInfix(number, _) => (ResultType::Number, std::slice::from_ref(number)),
         MapForm::Infix(Arithmetic::Add | Arithmetic::Sub) | MapForm::Negate => {
-            (ResultType::Number, [].as_slice())
+            (ResultType::Number, none)
         }
         MapForm::LoopCarried
         | MapForm::Last
         | MapForm::Total
         | MapForm::Host(_)
         | MapForm::Broadcast(_)
-        | MapForm::Causal { fill: Fill::Zero, .. } => (ResultType::Whole, [].as_slice()),
+        | MapForm::Causal { fill: Fill::Zero, .. } => (ResultType::Whole, none),
     };
     let dtype = result.of(all, rest);
     let is_fractional = result != ResultType::Bool && numbers.iter().any(|it| is_fraction(it));

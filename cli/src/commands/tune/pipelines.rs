@@ -39,8 +39,8 @@ fn of_stages(args: &TuneArgs) -> Option<String> {
 /// `--schedules zb-h1 --chunks 2`: only some schedules leave the number of chunks open.
 fn of_chunks(args: &TuneArgs) -> Option<String> {
     let is_had = |chunks: u64| {
-        let own = args.schedules.iter().map(|schedule| schedule.fixed_chunks());
-        own.into_iter().any(|own| own.is_none_or(|own| own == chunks))
+        let mut own = args.schedules.iter().map(|schedule| schedule.fixed_chunks());
+        own.any(|own| own.is_none_or(|own| own == chunks))
     };
     let others: Vec<u64> =
         distinct(&args.chunks).into_iter().filter(|&chunks| !is_had(chunks)).collect();
