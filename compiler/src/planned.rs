@@ -7,7 +7,7 @@ pub(crate) mod budget;
 pub(crate) mod claim;
 pub mod link_breakdown;
 pub mod parallelism;
-pub(crate) mod stage_tasks;
+pub(crate) mod stages;
 pub(crate) mod step_name;
 pub(crate) mod summary;
 

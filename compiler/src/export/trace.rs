@@ -10,7 +10,7 @@ use shardwise_ir::program::Blocks;
 use shardwise_passes::pipeline_schedule::{Pass, StageWork};
 
 use crate::Planned;
-use crate::planned::stage_tasks::{pass_name, stage_tasks};
+use crate::planned::stages::{pass_name, stage_tasks};
 use crate::planned::step_name::{category, step_name};
 
 /// The process of all tracks: one device, since all devices have the same schedule.

@@ -9,10 +9,11 @@ use shardwise_ir::program::{CollectiveKind, OpKind, Program};
 use shardwise_passes::held::HeldKind;
 use shardwise_passes::pipeline_stages::Staged;
 use shardwise_passes::report::{Report, StepCost};
-use shardwise_passes::stage_report::{self, StageReport};
+use shardwise_passes::stage_report::StageReport;
 use strum::VariantArray;
 
 use super::link_breakdown;
+use super::stages::stage_reports;
 use crate::Planned;
 use crate::display::units::{self, counted};
 
@@ -86,8 +87,8 @@ fn bound_by(planned: &Planned) -> String {
 /// different numbers of layers a line for each.
 fn pipeline_lines(planned: &Planned, staged: &Staged) -> Vec<String> {
     let mut lines = vec![pipeline_line(&planned.plan.program, staged)];
-    if !staged.times.own.is_empty() && staged.shape.stages <= MOST_STAGE_LINES {
-        let stages = stage_report::by_stage(&planned.plan, staged);
+    if staged.shape.stages <= MOST_STAGE_LINES {
+        let stages = stage_reports(planned, staged);
         lines.extend(stages.iter().enumerate().map(|(stage, of)| {
             let StageReport { layers, in_flight, busy_s, memory } = of;
             let held = if staged.shape.trains {

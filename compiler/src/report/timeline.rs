@@ -8,7 +8,7 @@ use shardwise_passes::pipeline_stages::Staged;
 
 use crate::Planned;
 use crate::display::units;
-use crate::planned::stage_tasks::stage_tasks;
+use crate::planned::stages::stage_tasks;
 use crate::planned::step_name::{category, goes_back};
 
 /// The width of a chart.

@@ -9,7 +9,8 @@
 //! split completely stays so, since that makes reshapes local; slices keep their order in a
 //! dimension, with elements before and after them as in the original (`solver`). Where no small
 //! sizes satisfy all of that, the dimensions concerned keep their own, and all microbatches are
-//! run; if that is not enough, on the plan's own mesh.
+//! run; if that is not enough, on the plan's own mesh. So do dimensions along which a plan cuts or
+//! shifts at other places than the program that it is compared with: small ones have few places.
 
 use std::collections::BTreeSet;
 
@@ -193,7 +194,9 @@ fn scaled(program: &Program, plan: &Plan, part: &Part) -> Option<Scaled> {
     let Scaled { program, plan, batches, differs, .. } = &mut scaled;
     let relations = Relations::new(program, plan, batches.iter().chain(&scans));
     let Part { keeps_related, ref single, .. } = *part;
-    let solver = Solver { plan, mesh, relations: &relations, keeps_related, single, pipelined };
+    let kept = relations::moved_apart(program, &plan.program);
+    let relations = &relations;
+    let solver = Solver { plan, mesh, relations, keeps_related, kept, single, pipelined };
     let chosen = solver.solve()?;
     let before = plan.program.dims.clone();
     for (dim, size) in plan.program.dims.iter_mut().zip(chosen) {

@@ -120,6 +120,25 @@ pub enum Run {
     Beside,
 }
 
+/// A number that need not be whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ratio {
+    sum: u64,
+    of: u64,
+}
+
+impl Ratio {
+    /// So many times as much, rounded up.
+    fn times(self, times: u64) -> u64 {
+        self.sum.saturating_mul(times).div_ceil(self.of.max(1))
+    }
+
+    /// What is left of so much, rounded up.
+    fn rest(self, all: u64) -> u64 {
+        all.saturating_sub(self.sum / self.of.max(1))
+    }
+}
+
 /// The layers of each position and stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stages {
@@ -129,12 +148,11 @@ pub struct Stages {
     /// Layers of a device, by stage.
     held: Vec<u64>,
     most: u64,
-    /// Those of these layers that are on the stage with the most layers of all blocks; `most` where
-    /// there are no others.
-    on_longest: u64,
-    /// At how many positions of the device that has the most a microbatch arrives from another
-    /// stage for these layers, and at how many in all.
-    received: (u64, u64),
+    /// How many of these layers count for the stage with the most layers of all blocks: as many of
+    /// each block as it has of all layers.
+    on_longest: Ratio,
+    /// At how many positions a microbatch arrives from another stage for these layers.
+    received: u64,
     /// The layers that a microbatch passes.
     passed: u64,
     /// Whether other blocks are on the stages as well, so that no device need have the most of all.
@@ -155,15 +173,13 @@ impl Stages {
             }
         }
         let most = held.iter().copied().max().unwrap_or(0);
-        let positions = layers.len() as u64;
-        let received = (positions / stages.max(1), positions);
-        let passed = layers.iter().sum();
+        let (received, passed) = (layers.len() as u64, layers.iter().sum());
         Self {
             schedule,
             layers,
             held,
             most,
-            on_longest: most,
+            on_longest: Ratio { sum: most, of: 1 },
             received,
             passed,
             is_part: false,
@@ -200,37 +216,19 @@ impl Stages {
                 }
             }
             let mut own = Self::new(self.schedule, self.held.len() as u64, layers);
-            own.received = self.received_by(block, first..before, &ends);
             own.is_part = true;
-            if block != Run::Beside {
-                own.on_longest = self.on_longest(&own);
-            }
+            (own.on_longest, own.received) = match block {
+                Run::Beside => (own.on_longest, 0),
+                Run::Layers(count) => {
+                    let begins = std::iter::once(&0).chain(&ends).take(ends.len());
+                    let received = begins.filter(|&begin| (first..before).contains(begin)).count();
+                    let longest = Ratio { sum: count.saturating_mul(self.most), of: self.passed };
+                    (longest, received as u64)
+                }
+            };
             split.push(own);
         }
         split
-    }
-
-    /// The most layers of a part on a stage that has the most of all.
-    fn on_longest(&self, part: &Self) -> u64 {
-        let of_stages = self.held.iter().zip(&part.held);
-        let longest = of_stages.filter(|(all, _)| **all == self.most);
-        longest.map(|(_, own)| *own).max().unwrap_or(0)
-    }
-
-    /// At how many positions the first layer is one of `layers`: on the stage that has the most of
-    /// such, and in all.
-    fn received_by(&self, block: Run, layers: std::ops::Range<u64>, ends: &[u64]) -> (u64, u64) {
-        if block == Run::Beside {
-            return (0, 0);
-        }
-        let mut by_stage = vec![0; self.held.len()];
-        let begins = std::iter::once(&0).chain(ends);
-        for (position, _) in
-            (0..).zip(begins.zip(ends)).filter(|(_, (begin, _))| layers.contains(begin))
-        {
-            by_stage[self.stage_at(position) as usize] += 1;
-        }
-        (by_stage.iter().copied().max().unwrap_or(0), by_stage.iter().sum())
     }
 
     /// The positions of all blocks together.
@@ -249,12 +247,11 @@ impl Stages {
     /// How often a device of the busiest stage receives a microbatch for these layers, in each
     /// direction.
     pub fn receives(&self, microbatches: u64, trains: bool) -> TripCount {
-        let (most, all) = self.received;
-        let chunks = self.layers.len() as u64 / (self.held.len() as u64).max(1);
-        let done = most.saturating_mul(microbatches);
-        let average = self.on_average(all.saturating_mul(microbatches));
+        let by_stage = Ratio { sum: self.received, of: self.held.len() as u64 };
+        let done = by_stage.times(microbatches);
+        let average = self.on_average(self.received.saturating_mul(microbatches));
         let own = if self.is_part { average } else { done };
-        let idle = self.idle((all - most, chunks), (microbatches, trains));
+        let idle = self.idle(by_stage.rest(self.received), (microbatches, trains));
         let including_bubble = done.saturating_add(idle);
         TripCount { per_device: own, including_bubble, waited: own }
     }
@@ -338,12 +335,10 @@ impl Stages {
     /// How often a device of the busiest stage runs an operation of a layer that stands in it
     /// `inner` times, for all microbatches, which go back through the stages where it `trains`.
     pub fn trip_count(&self, microbatches: u64, inner: u64, trains: bool) -> TripCount {
-        let chunks = self.layers.len() as u64 / (self.held.len() as u64).max(1);
-        let run = self.halved(self.on_longest);
-        let done = run.saturating_mul(microbatches).saturating_mul(inner);
-        let all: u64 = self.layers.iter().sum();
-        let elsewhere = all.saturating_sub(self.on_longest).saturating_mul(inner);
-        let idle = self.idle((elsewhere, chunks), (microbatches, trains));
+        let run = Ratio { sum: self.halved(self.on_longest.sum), ..self.on_longest };
+        let done = run.times(microbatches.saturating_mul(inner));
+        let elsewhere = self.on_longest.rest(self.layers.iter().sum()).saturating_mul(inner);
+        let idle = self.idle(elsewhere, (microbatches, trains));
         let everywhere = self.passed.saturating_mul(microbatches).saturating_mul(inner);
         let average = self.on_average(everywhere);
         let own = if self.is_part { average } else { done };
@@ -353,24 +348,27 @@ impl Stages {
     }
 
     /// The bubble of the schedule in turns of a layer.
-    fn idle(&self, elsewhere: (u64, u64), microbatches: (u64, bool)) -> u64 {
-        self.schedule.idle(self.held.len() as u64, elsewhere, microbatches)
+    fn idle(&self, elsewhere: u64, microbatches: (u64, bool)) -> u64 {
+        let stages = self.held.len() as u64;
+        let chunks = self.layers.len() as u64 / stages.max(1);
+        self.schedule.idle(stages, (elsewhere, chunks), microbatches)
     }
 
     /// Whether no schedule has a shorter bubble than the formula: with `F` and `B` the times of a
     /// chunk in both directions, stages that are alike take `(vM+Z-1)(F+B)` with `gpipe` and with
     /// `1f1b`; and with `gpipe` the last stage ends no sooner than the first microbatch has passed
     /// all stages and the others the longest. Without gradients that is so with every schedule.
+    /// What stages have beside layers that are alike makes none of them shorter.
     fn has_full_bubble(&self, trains: bool) -> bool {
         let passes_once = self.layers.len() == self.held.len() && !self.schedule.is_bidirectional();
         let is_in_order = passes_once && (self.schedule == Schedule::GPipe || !trains);
         let fills = !trains || !self.schedule.delays_weights();
-        !self.is_part && fills && (is_in_order || !self.is_uneven())
+        fills && (is_in_order && !self.is_part || !self.is_uneven())
     }
 
     /// How often a device runs something once for each of its layers.
     pub fn once_count(&self, inner: u64) -> TripCount {
-        let most = self.on_longest.saturating_mul(inner);
+        let most = self.on_longest.times(inner);
         let all = self.held.iter().sum::<u64>().saturating_mul(inner);
         let own = if self.is_part { self.on_average(all) } else { most };
         TripCount { per_device: own, including_bubble: most.max(own), waited: own }

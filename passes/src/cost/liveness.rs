@@ -68,6 +68,15 @@ pub struct Memory {
     pub host_bytes: f64,
 }
 
+impl Memory {
+    /// What the allocator holds beside the peak: a share of all that does not stay on the device.
+    /// It yields to what fits, so that a plan within `capacity` stays within it.
+    pub fn allocator_bytes(&self, share: f64, capacity: Option<f64>) -> f64 {
+        let left = capacity.unwrap_or(f64::INFINITY) - self.peak_bytes;
+        (share * (self.peak_bytes - self.resident_bytes)).min(left).max(0.0)
+    }
+}
+
 /// A live materialization.
 struct OpenRange {
     life: LiveRange,

@@ -114,12 +114,9 @@ impl Report {
         self.axis_s.iter().copied().fold(self.host_s, f64::max)
     }
 
-    /// Adds what the allocator holds beside the peak: a share of all that does not stay on the
-    /// device. It yields to what fits, so that a plan within `capacity` stays within it.
+    /// Adds what the allocator holds beside the peak.
     pub fn add_allocator(&mut self, share: f64, capacity: Option<f64>) {
-        let Memory { resident_bytes, peak_bytes, .. } = self.memory;
-        let left = capacity.unwrap_or(f64::INFINITY) - peak_bytes;
-        let bytes = (share * (peak_bytes - resident_bytes)).min(left);
+        let bytes = self.memory.allocator_bytes(share, capacity);
         if bytes > 0.0 {
             self.memory.peak_bytes += bytes;
             let place = self.held.partition_point(|&(_, other)| other >= bytes);

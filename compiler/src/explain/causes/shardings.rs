@@ -76,8 +76,10 @@ impl Explainer<'_> {
     fn order(&self, from: &Sharding, number: usize, read: usize) -> Vec<String> {
         let step = self.step(number);
         let operand = &step.operands[read];
-        let other_order = (0..from.dims.len())
-            .find(|&position| from.dims[position] != operand.sharding.dims[position]);
+        let other_order = (0..from.dims.len()).find(|&position| {
+            let wanted = &operand.sharding.dims[position];
+            !wanted.is_empty() && from.dims[position] != *wanted
+        });
         let Some(position) = other_order else { return Vec::new() };
         let (dim, wanted) = (self.dim(operand.value, position), &operand.sharding.dims[position]);
         let ordered =

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shardwise_passes::pipeline_stages::Staged;
-use shardwise_passes::stage_report::{self, StageReport};
+use shardwise_passes::stage_report::StageReport;
 
 use crate::Planned;
+use crate::planned::stages::stage_reports;
 
 /// A pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,10 +53,7 @@ pub struct StageJson {
 
 /// The stages of a pipeline one by one, where they have different numbers of layers.
 fn by_stage(planned: &Planned, staged: &Staged) -> Vec<StageJson> {
-    if staged.times.own.is_empty() {
-        return Vec::new();
-    }
-    let stages = stage_report::by_stage(&planned.plan, staged).into_iter();
+    let stages = stage_reports(planned, staged).into_iter();
     let one = |of: StageReport| StageJson {
         layers: of.layers,
         in_flight: of.in_flight,

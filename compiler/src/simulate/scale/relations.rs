@@ -1,12 +1,14 @@
 //! Sizes of dimensions that depend on each other: products on their factors, batches on their
 //! microbatches, concatenations on their parts, renamed ones on each other.
 
+use std::collections::BTreeSet;
+
 use index_vec::IndexVec;
 use indexmap::IndexSet;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::Plan;
-use shardwise_ir::program::{Dim, OpKind, Program};
+use shardwise_ir::program::{Dim, Op, OpKind, Program};
 use shardwise_ir::rearrange::{Rearrange, Roll, Window, Windows, atoms};
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin};
 
@@ -226,6 +228,29 @@ fn splits(plan: &Plan) -> IndexVec<DimId, Vec<AxisList>> {
         }
     }
     lists.into_iter().map(|lists| lists.into_iter().collect()).collect()
+}
+
+/// The dimensions of a plan along which it shifts values, or cuts parts of them, at other places
+/// than the program: at small sizes these places may be the same.
+pub(super) fn moved_apart(program: &Program, plan: &Program) -> BTreeSet<DimId> {
+    let (of_program, of_plan) = (places(program), places(plan));
+    let names = of_program.symmetric_difference(&of_plan).flat_map(|(dims, _)| dims);
+    let named = |name: &&str| plan.dims.indices().find(|&dim| plan.dims[dim].name == **name);
+    names.filter_map(named).collect()
+}
+
+/// Where a program shifts values and cuts parts of them, each with the dimensions concerned.
+fn places(program: &Program) -> BTreeSet<(Vec<&str>, u64)> {
+    let place = |op: &Op| match op.kind {
+        OpKind::Rearrange(Rearrange::Roll(Roll { dim, by })) => Some((vec![dim], by)),
+        OpKind::Rearrange(Rearrange::Slice(window) | Rearrange::Pad(window)) => {
+            Some((vec![window.from, window.to], window.start))
+        }
+        _ => None,
+    };
+    let named = |dim: DimId| program.dims[dim].name.as_str();
+    let places = program.ops.iter().filter_map(place);
+    places.map(|(dims, place)| (dims.into_iter().map(named).collect(), place)).collect()
 }
 
 /// Puts parts of dimensions, whose sizes were `before`, to places that fit the sizes that they have

@@ -42,6 +42,8 @@ pub(super) struct Solver<'p> {
     pub(super) relations: &'p Relations,
     /// Whether related dimensions keep the sizes that they have, which satisfy all relations.
     pub(super) keeps_related: bool,
+    /// Dimensions that keep their size.
+    pub(super) kept: BTreeSet<DimId>,
     /// Dimensions that have one element, if relations allow that.
     pub(super) single: &'p BTreeSet<DimId>,
     /// Batches whose microbatches, so many, are divided as they are.
@@ -283,6 +285,7 @@ impl Solver<'_> {
         let own = self.plan.program.dims[class].size;
         let is_kernel = |of: &Windows| members.contains(&of.kernel);
         if own == 1
+            || members.iter().any(|dim| self.kept.contains(dim))
             || self.relations.windows.iter().any(is_kernel)
             || self.keeps_related && self.relations.is_related(class)
         {

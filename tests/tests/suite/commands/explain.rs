@@ -266,6 +266,17 @@ fn what_brackets_are_not_to_blame_for_stays_the_error_that_it_is() {
     assert_eq!(findings.reports[0].diag.code, "SW101");
 }
 
+/// An axis may leave one dimension of what an operation reads, and another one stay whole.
+#[test]
+fn operands_that_several_axes_leave_are_explained() {
+    let source = "hardware h100\nmesh Z=2 ib, X=4\ndim B=8192, D=4096, F=16384\n\
+        input x[B, D], dy[B, D]\nrepeat L=4 {\ncarry x\nparam w1[D, F], w2[F, D], w3[D, F]\n\
+        h = gelu(x *D w1) * (x *D w3)\nx = rmsnorm_D(x) + h *F w2\n}\n\
+        backward from x given dy, gradients=f32\n";
+    let causes = causes("gated", source, &Options::default(), &Target::Everything);
+    assert!(!causes.collectives.is_empty());
+}
+
 #[test]
 fn random_programs_are_explained_too() {
     let (mut collectives, mut alternatives) = (0, 0);

@@ -364,3 +364,35 @@ output y[B_X]
         assert!(sizes == Sizes::Scaled || !is_right(3, 5.0));
     }
 }
+
+/// Small sizes keep apart what a plan cuts and shifts at another place than the program.
+#[test]
+fn plans_that_cut_and_shift_elsewhere_are_wrong() {
+    let declared = "hardware h100
+mesh X=2
+dim B=8, T=64, D=4, P=8
+input x[B_X, T, D]
+";
+    let program = format!(
+        "{declared}r[B_X, T, D] = roll_T(x, 5)
+s[B_X, P, D] = slice_{{T->P}}(x, 3)
+output r[B_X, T, D], s[B_X, P, D]
+"
+    );
+    let plan = |by: u64, start: u64| {
+        format!(
+            "plan
+{declared}r[B_X, T, D] = roll_T(x[B_X, T, D], {by})
+s[B_X, P, D] = slice_{{T->P}}(x[B_X, T, D], {start})
+output r[B_X, T, D], s[B_X, P, D]
+"
+        )
+    };
+    let is_right = |by: u64, start: u64| {
+        let (plan, options, setup) = (plan(by, start), Options::default(), Setup::default());
+        let verdict = against(("a plan", &plan), ("a program", &program), &options, &setup);
+        verdict.unwrap_or_else(|e| panic!("{by} {start}: {e}")).mismatch.is_none()
+    };
+    assert!(is_right(5, 3));
+    assert!(!is_right(7, 3) && !is_right(63, 3) && !is_right(5, 4) && !is_right(5, 55));
+}

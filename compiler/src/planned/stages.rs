@@ -1,12 +1,29 @@
-//! The tasks of a pipeline's stages over time, as many as can be drawn.
+//! The stages of a pipeline one by one, and their tasks over time, as many as can be drawn.
 
 use shardwise_passes::pipeline_schedule::{Pass, PipelineRun, PipelineShape, simulate};
 use shardwise_passes::pipeline_stages::Staged;
+use shardwise_passes::stage_report::{self, StageReport};
+
+use super::Planned;
 
 /// The limits of drawn microbatches of a pipeline and of their tasks; a pipeline with more stages
 /// is not drawn.
 const MOST_DRAWN: u64 = 256;
 const MOST_PIECES: u64 = 1 << 18;
+
+/// What each stage has and does, with what the allocator holds; none where all have equally many
+/// layers.
+pub(crate) fn stage_reports(planned: &Planned, staged: &Staged) -> Vec<StageReport> {
+    if staged.times.own.is_empty() {
+        return Vec::new();
+    }
+    let share = planned.plan.program.hardware.allocator_share();
+    let mut stages = stage_report::by_stage(&planned.plan, staged);
+    for StageReport { memory, .. } in &mut stages {
+        memory.peak_bytes += memory.allocator_bytes(share, planned.capacity_bytes);
+    }
+    stages
+}
 
 /// The tasks of the stages, from the beginning of the pipeline.
 pub(crate) fn stage_tasks(staged: &Staged) -> PipelineRun {
