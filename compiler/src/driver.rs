@@ -16,7 +16,7 @@ use shardwise_passes::pipeline::{
 };
 use shardwise_passes::regroup::Regrouping;
 use shardwise_passes::report::report;
-use shardwise_passes::{ExpandedPlan, Goal, Optimality, Request};
+use shardwise_passes::{ExpandedPlan, Goal, Request};
 
 use crate::diagnostics::Findings;
 use crate::forms;
@@ -359,11 +359,9 @@ fn planned<'p>(
 /// A plan with its costs and its claim of optimality.
 type Made = (ExpandedPlan<'static>, Reports, Origin);
 
-/// How many times a plan may take its bound before less is kept in memory, which may be why.
-const MUCH_MORE: f64 = 1.1;
-
-/// The plan of a program; where it does not fit into memory, or memory may make it slow, that of
-/// the program without what frameworks keep where memory allows, if that is cheaper.
+/// The plan of a program; where memory limits it, that of the program without what frameworks keep
+/// where memory allows, if that is cheaper. Plans of the latter are all of the former and more, so
+/// that its bound holds for both.
 fn made_to_fit(
     program: Analyzed,
     options: &Options,
@@ -377,7 +375,9 @@ fn made_to_fit(
     let again = made(smaller.into(), options, request.clone());
     match (kept, again) {
         (Ok(kept), Err(_)) => Ok(kept),
-        (Ok(kept), Ok(again)) if is_cheaper(&kept, &again, &request) => Ok(kept),
+        (Ok(kept), Ok(again)) if is_cheaper(&kept, &again, &request) => {
+            Ok(bounded_by(kept, &again))
+        }
         (Err(NoPlan::NotBelow(kept_s)), Err(NoPlan::NotBelow(again_s))) => {
             let both = kept_s.zip(again_s);
             Err(NoPlan::NotBelow(both.map(|(kept_s, again_s)| kept_s.min(again_s))))
@@ -387,10 +387,10 @@ fn made_to_fit(
     }
 }
 
-/// Whether a plan does not fit into memory, or takes much more than its bound to do so.
+/// Whether a plan does not fit into memory, or takes longer to do so.
 fn is_short_of_memory(kept: &Result<Made, NoPlan<Vec<Diag>>>, request: &Request) -> bool {
     match kept {
-        Ok(made) => !fits(made, request) || is_slow(made, request),
+        Ok(made) => !fits(made, request) || is_limited(made),
         Err(NoPlan::Refused(diags)) => diags.iter().any(|diag| diag.code == codes::budget::NO_ROOM),
         // What computes more takes no less, but may be within memory what the other is not.
         Err(NoPlan::NotBelow(lower_bound_s)) => lower_bound_s.is_some_and(|lower_bound_s| {
@@ -409,14 +409,17 @@ fn fits((_, reports, _): &Made, request: &Request) -> bool {
     request.capacity.is_none_or(|capacity| reports.plan.memory.peak_bytes <= capacity)
 }
 
-/// Whether a plan that memory limits takes much more than its bound.
-fn is_slow(made: &Made, request: &Request) -> bool {
-    let Origin::Searched(found) = &made.2 else { return false };
-    let least_s = match found.optimality {
-        Optimality::Bounded { lower_bound_s } => lower_bound_s,
-        Optimality::Optimal => f64::INFINITY,
-    };
-    found.unlimited_s.is_some() && seconds(made, request) > least_s * MUCH_MORE
+/// Whether memory makes a plan costlier.
+fn is_limited((_, _, origin): &Made) -> bool {
+    matches!(origin, Origin::Searched(found) if found.unlimited_s.is_some())
+}
+
+/// A plan with the bound of another one that takes no less, of a program with more plans.
+fn bounded_by(mut made: Made, other: &Made) -> Made {
+    if let (Origin::Searched(found), Origin::Searched(of_other)) = (&mut made.2, &other.2) {
+        found.optimality = of_other.optimality;
+    }
+    made
 }
 
 fn seconds((_, reports, _): &Made, request: &Request) -> f64 {
