@@ -180,6 +180,12 @@ impl Request {
         self.goal.as_ref().is_some_and(|goal| goal.is_bound_enough)
     }
 
+    /// Whether the plan is wanted if it is below those of other programs.
+    pub(crate) fn is_rival_of_others(&self) -> bool {
+        let goal = self.goal.as_ref();
+        goal.is_some_and(|goal| goal.is_compared && goal.below_s.is_finite())
+    }
+
     /// Whether no plan of at least these seconds reaches the goal.
     pub fn is_out_of_reach(&self, lower_bound_s: f64) -> bool {
         lower_bound_s >= self.below_s() * (1.0 - ROUNDING)

@@ -100,7 +100,10 @@ impl<'f, 'a> Filling<'f, 'a> {
         };
         let in_time = solutions.iter().take_while(|_| !self.interrupt.is_due());
         let mut starts: Vec<(f64, Candidate)> = in_time.filter_map(start).collect();
-        starts.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
+        starts.sort_by(|(_, a), (_, b)| {
+            a.seconds.total_cmp(&b.seconds).then(a.bytes.total_cmp(&b.bytes))
+        });
+        starts.dedup_by(|(_, a), (_, b)| (a.seconds, a.bytes) == (b.seconds, b.bytes));
         let slower = starts.split_off(STARTS.min(starts.len()));
         let mut promising: Vec<(f64, Candidate)> =
             slower.into_iter().filter(|(promised_s, _)| promised_s.is_finite()).collect();

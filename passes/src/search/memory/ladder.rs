@@ -9,6 +9,9 @@
 //! What searches side by side find is taken in their order, and each begins with what was known
 //! before both, so that the plan is the same on every machine.
 //!
+//! Who compares many programs has searched them with little effort before: there is no ladder for a
+//! plan that has to be below those of others.
+//!
 //! The tighter searches are short. Where the gap of a small program stays wide they are made once
 //! more, with the effort of the limit itself: more limits, closer to each other, find less.
 
@@ -62,7 +65,8 @@ impl Limit<'_, '_> {
     /// the peak without a limit.
     pub(crate) fn feasible_or_tighter(&self, enough: f64) -> FeasiblePlan {
         let mut best = self.feasible();
-        if self.request.effort == Effort::Quick || self.request.is_bound_enough() {
+        let is_quick = self.request.effort == Effort::Quick;
+        if is_quick || self.request.is_bound_enough() || self.request.is_rival_of_others() {
             return best;
         }
         let is_small = self.tables.program.ops.len() <= MOST_TIGHTENED;
