@@ -33,6 +33,7 @@ mod size;
 mod slice;
 mod split;
 mod structure;
+mod taken;
 mod unknown;
 pub mod vocabulary;
 mod wording;
@@ -93,6 +94,7 @@ pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec
             break;
         }
     }
+    resolver.report_defined_again();
     resolver.outputs(file);
     resolver.asserts(file);
     resolver.finish()
@@ -121,6 +123,7 @@ struct Resolver<'a> {
     values: IndexVec<ValueId, Value>,
     value_names: IndexMap<String, ValueId>,
     poisoned: IndexSet<String>,
+    defined_again: taken::DefinedAgain,
     ops: IndexVec<OpId, Op>,
     repeats: IndexVec<RepeatId, Repeat>,
     /// The blocks of layers that are open, the outermost first.
@@ -225,6 +228,7 @@ impl<'a> Resolver<'a> {
             values: IndexVec::new(),
             value_names: IndexMap::new(),
             poisoned: lost,
+            defined_again: taken::DefinedAgain::new(),
             ops: IndexVec::new(),
             repeats: IndexVec::new(),
             blocks: Vec::new(),
@@ -338,43 +342,6 @@ impl<'a> Resolver<'a> {
         self.known.push(known);
         self.value_names.insert(name, id);
         id
-    }
-
-    /// Whether `name` is free; reports it if not.
-    fn is_free(&mut self, name: &Name) -> bool {
-        if let Some(what) =
-            vocabulary::reserved(&name.node).filter(|_| !self.poisoned.contains(&name.node))
-        {
-            let message = format!("`{}` is {what}, and cannot name a value", name.node);
-            self.error(
-                Diag::error(names::RESERVED, message, name.span, "this name")
-                    .help("give it another name"),
-            );
-            self.poisoned.insert(name.node.clone());
-        }
-        if let Some(&first) = self.value_names.get(&name.node) {
-            let message = format!("`{}` is defined twice", name.node);
-            let diag = Diag::error(names::DUPLICATE, message, name.span, "defined again")
-                .and(self.values[first].span, "first defined here");
-            let is_from_outside = self
-                .block_of_layers()
-                .is_some_and(|block| self.values[first].repeat != Some(block));
-            self.error(diag.help(if is_from_outside {
-                format!(
-                    "to hand `{0}` from layer to layer, write `carry {0}` as the first line of the \
-                        block",
-                    name.node
-                )
-            } else {
-                format!(
-                    "give it another name, such as `{0}2`; only a collective on `{0}` itself may \
-                        define it again",
-                    name.node
-                )
-            }));
-            return false;
-        }
-        !self.poisoned.contains(&name.node)
     }
 
     /// The value called `name`, or an error.
