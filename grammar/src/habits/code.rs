@@ -56,8 +56,8 @@ pub(crate) fn role_meant(word: &str) -> Option<&'static str> {
 /// `def`, `for`, `let`, `weight W[D, F]`.
 pub(super) fn keyword(text: &str) -> Option<Habit> {
     let word = first_word(text);
-    if word == "plan" {
-        return plan_as_name(text);
+    if let Some(habit) = keyword_as_name(text) {
+        return Some(habit);
     }
     let rest = text[word.len()..].strip_prefix(' ')?.trim_start();
     if !rest.starts_with(char::is_alphanumeric) {
@@ -82,15 +82,32 @@ fn output_alone(text: &str) -> Option<Habit> {
     Some(Habit::new(text, "output", message, "needs a name", help))
 }
 
-/// `plan = In *D W`, `plan[B, D] = In *D W`.
-fn plan_as_name(text: &str) -> Option<Habit> {
-    let rest = text.strip_prefix("plan")?;
+/// Keywords that name no value, with what each begins.
+const NO_NAMES: [(&str, &str); 5] = [
+    ("plan", "begins the text of a plan"),
+    ("hardware", "names the chip"),
+    ("mesh", "declares the mesh"),
+    ("dim", "declares dimensions"),
+    ("assert", "begins a limit"),
+];
+
+/// `plan = In *D W`, `plan[B, D] = In *D W`, `mesh = gelu(x)`; `mesh = X` may mean an axis.
+fn keyword_as_name(text: &str) -> Option<Habit> {
+    let (keyword, label) =
+        NO_NAMES.into_iter().find(|(keyword, _)| *keyword == first_word(text))?;
+    let rest = &text[keyword.len()..];
     if !rest.trim_start().starts_with(['=', '[']) {
         return None;
     }
-    let message = "`plan` is a keyword, and names no value";
-    let help = format!("give the value another name: `Plan{rest}`");
-    Some(Habit::new(text, "plan", message, "begins the text of a plan", help))
+    let value = rest.split_once('=').map_or("", |(_, value)| value.trim_start());
+    let is_computed = value.contains(['*', '+']) || value.find('(').is_some_and(|at| at > 0);
+    if keyword != "plan" && !is_computed {
+        return None;
+    }
+    let message = format!("`{keyword}` is a keyword, and names no value");
+    let name: String = keyword[..1].to_uppercase() + &keyword[1..];
+    let help = format!("give the value another name: `{name}{rest}`");
+    Some(Habit::new(text, keyword, message, label, help))
 }
 
 /// `// text`, `/* text */`.
