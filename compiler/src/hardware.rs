@@ -7,6 +7,7 @@
 //! Every mistake is reported at its place, since an ignored key would make prices wrong. This
 //! module reads no files.
 
+mod contradictions;
 pub mod named_file;
 pub(crate) mod numbers;
 
@@ -19,7 +20,6 @@ use shardwise_ir::{Diag, Span, suggest};
 use toml::{Spanned, Value};
 
 use crate::diagnostics::Findings;
-use crate::display::units;
 
 use numbers::{Number, Scale};
 
@@ -130,8 +130,8 @@ fn unreadable(error: &toml::de::Error, text: &str) -> Diag {
 /// What the key wants in whose value a place is no TOML, such as `80GB`.
 fn number_before(text: &str, at: Span) -> Option<String> {
     let (key, _) = text.get(..at.start)?.rsplit('\n').next()?.split_once('=')?;
-    let (_, what, scale, _) = numbers::all().find(|(known, ..)| *known == key.trim())?;
-    Some(format!("give {what}, as a number without its unit, such as {}", scale.example()))
+    let number = numbers::all().find(|(known, ..)| *known == key.trim())?;
+    Some(format!("write a number without its unit, such as {}", numbers::example(number)))
 }
 
 fn to_span(range: Range<usize>) -> Span {
@@ -183,7 +183,10 @@ impl Reader {
             self.key(hardware, key, value);
         }
         self.context(hardware, table);
-        let given = get("bf16").or_else(|| get("fp8"));
+        self.pod_of_switch(hardware, get("pod").or_else(|| get("links")));
+        self.slower_when_narrower(hardware, table);
+        // A base that lacks one is reported itself.
+        let given = get("bf16").or_else(|| get("fp8")).or_else(|| get("base"));
         if given.is_none() && hardware.bf16_flops.is_none() && hardware.fp8_flops.is_none() {
             let message = format!("`{}` has no rate of arithmetic", name.get_ref());
             self.wrong(message, name.span(), "give `bf16`, in FLOP/s");
@@ -199,30 +202,6 @@ impl Reader {
             );
         }
         self.known.extend(chip);
-    }
-
-    /// Reports a driver that takes all of the memory, at the later of the two lines.
-    fn context(&mut self, hardware: &mut Hardware, table: &Table) {
-        let sizes = hardware.measured.context_bytes.zip(hardware.hbm_bytes);
-        let Some((context, memory)) = sizes.filter(|(context, memory)| context >= memory) else {
-            return;
-        };
-        let lines =
-            table.iter().filter(|(key, _)| ["context", "memory"].contains(&key.get_ref().as_str()));
-        let Some(span) = lines.map(|(_, value)| value.span()).max_by_key(|span| span.start) else {
-            return;
-        };
-        let message = format!(
-            "the driver takes {} of a memory of {}",
-            units::bytes(context),
-            units::bytes(memory)
-        );
-        self.wrong(
-            message,
-            span,
-            "`context` is what `memory` has less for programs, such as 1.5e9",
-        );
-        hardware.measured.context_bytes = None;
     }
 
     /// The chip that another one starts from: one above it in the file, or a preset.
@@ -300,20 +279,19 @@ impl Reader {
 
     fn key(&mut self, hardware: &mut Hardware, key: &Spanned<String>, value: &Spanned<Value>) {
         let name = key.get_ref().as_str();
-        if let Some((_, what, scale, field)) = numbers::all().find(|(known, ..)| *known == name) {
-            if let Some(number) = self.number(value, what, *scale) {
+        if let Some(known @ (.., scale, field)) = numbers::all().find(|(known, ..)| *known == name)
+        {
+            if let Some(number) = self.number(value, *scale, &numbers::example(known)) {
                 *field(hardware) = Some(number);
             }
             return;
         }
         match name {
-            "link_hop" => {
-                hardware.hop_s =
-                    self.number(value, "seconds", Scale::Time).unwrap_or(hardware.hop_s);
-            }
-            "network_hop" => {
-                hardware.dcn_hop_s =
-                    self.number(value, "seconds", Scale::Time).unwrap_or(hardware.dcn_hop_s);
+            "link_hop" | "network_hop" => {
+                let hop = self.number(value, Scale::Time, &format!("`{name} = 1e-6`: seconds"));
+                let field =
+                    if name == "link_hop" { &mut hardware.hop_s } else { &mut hardware.dcn_hop_s };
+                *field = hop.unwrap_or(*field);
             }
             "pod" => hardware.pod = self.pod(value).unwrap_or_default(),
             "base" | "links" | "wraparound" => {}
@@ -334,15 +312,17 @@ impl Reader {
         word
     }
 
-    fn number(&mut self, value: &Spanned<Value>, what: &str, scale: Scale) -> Option<f64> {
+    fn number(&mut self, value: &Spanned<Value>, scale: Scale, example: &str) -> Option<f64> {
         let number = match value.get_ref() {
             Value::Integer(number) => Some(*number as f64),
             Value::Float(number) => Some(*number),
             _ => None,
         };
-        let wanted = format!("give {what}, such as {}", scale.example());
+        let wanted = format!("write a number such as {example}");
         let Some(number) = number.filter(|&number| scale.accepts(number)) else {
-            let message = if scale.accepts(0.0) {
+            let message = if number.is_some_and(|number| !number.is_finite()) {
+                "this is not a finite number"
+            } else if scale.accepts(0.0) {
                 "this is not zero or a number above it"
             } else {
                 "this is not a number above zero"

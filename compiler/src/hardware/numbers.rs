@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 
 use shardwise_ir::hardware::Hardware;
 
+use super::written;
+
 use Scale::{
     Bandwidth, Context, Delay, Fewer, Flops, Link, Memory, Network, Part, Price, Share, Time,
 };
@@ -97,8 +99,8 @@ impl Scale {
         }
     }
 
-    /// A value, as an example.
-    pub(crate) fn example(self) -> &'static str {
+    /// A value, as an example for figures that [`EXAMPLE`] does not have.
+    fn example(self) -> &'static str {
         match self {
             Flops => "9.9e14",
             Memory => "8e10",
@@ -113,6 +115,17 @@ impl Scale {
             Price => "2.5",
         }
     }
+}
+
+/// The chip whose figures are examples.
+const EXAMPLE: &str = "h100";
+
+/// A line of a hardware file with such a number, and what it is.
+pub(crate) fn example((key, what, scale, field): &Number) -> String {
+    let of_chip = Hardware::preset(EXAMPLE).and_then(|mut chip| *field(&mut chip));
+    let value =
+        of_chip.map_or_else(|| scale.example().to_owned(), |value| written(value).to_string());
+    format!("`{key} = {value}`: {what}")
 }
 
 /// Every key whose value is a number.

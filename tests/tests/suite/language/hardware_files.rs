@@ -89,6 +89,10 @@ const WRONG: &[(&str, &[u8])] = &[
         b"[chip]\nbase = \"h100\"\nlink_fixed = 3.5\npod = []\nprice = \"2 EUR\"\n",
     ),
     ("hardware \"hw.toml\"", b"[chip]\nbase = \"h100\"\nallocator = -1\nproduct = 80\n"),
+    ("hardware \"hw.toml\"", b"[chip]\nbf16 = inf\n[other]\nbase = \"chip\"\n"),
+    ("hardware \"hw.toml\"", b"[chip]\nbase = \"h100\"\nfp8 = 1e14\ncontention = 1.2\n"),
+    ("hardware \"hw.toml\"", b"[chip]\nbase = \"h100\"\npod = [8, 8]\n"),
+    ("hardware \"hw.toml\"", b"[chip]\nbase = \"tpu-v5p\"\nlinks = \"switch\"\n"),
     ("hardware \"hw.toml\"", b"[chip\nbf16 = 1e15\n"),
     ("hardware \"hw.toml\"", b"bf16 = 1e15\n"),
     ("hardware \"hw.toml\"", b"[chip]\nmemory = 80e9\n"),
@@ -143,7 +147,7 @@ fn a_number_with_a_unit_is_asked_for_without_it() {
         let text = format!("[chip]\nbase = \"h100\"\nmemory = {value}\n");
         let findings = hardware::parse("hw.toml", &text).expect_err(value);
         let help = findings.reports[0].diag.help.clone().unwrap_or_default();
-        assert!(help.contains("as a number without its unit, such as"), "{value}: {help}");
+        assert!(help.contains("write a number without its unit, such as "), "{value}: {help}");
     }
 }
 
