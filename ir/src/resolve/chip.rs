@@ -21,6 +21,9 @@ use crate::program::{Fusion, Mode};
 use crate::rates::Rates;
 use crate::{Diag, suggest};
 
+/// The label at the program's chip of what is wrong with that of an option.
+const OTHER_CHIP: &str = "the options name their own chip";
+
 impl Resolver<'_> {
     /// The chip; errors where there is none, or none that is known.
     pub(super) fn chip(&mut self, file: &ast::File, overrides: &Overrides) -> Option<Hardware> {
@@ -40,9 +43,11 @@ impl Resolver<'_> {
             let price = overrides.price.or(chip.price);
             Hardware { price, rates, ..chip }
         });
+        let place = written.first().map_or(Span::default(), |(_, span)| *span);
+        let is_of_options = overrides.hardware.is_some();
         chip.inspect(|chip| {
-            self.without_measurements(chip, &written);
-            self.without_units(chip, &written);
+            self.without_measurements(chip, (place, is_of_options));
+            self.without_units(chip, (place, is_of_options));
         })
     }
 
@@ -97,11 +102,11 @@ impl Resolver<'_> {
     }
 
     /// Says so where measured rates are asked for and nothing was measured on the chip.
-    fn without_measurements(&mut self, chip: &Hardware, written: &[(&HardwareRef, Span)]) {
+    fn without_measurements(&mut self, chip: &Hardware, (at, is_of_options): (Span, bool)) {
         if chip.rates == Rates::Measured && chip.measured.is_empty() {
             let message = format!("`{}` has no measured rates: typical ones are taken", chip.name);
-            let span = written.first().map_or(Span::default(), |(_, span)| *span);
-            let diag = Diag::warning(codes::NO_MEASUREMENTS, message, span, "nothing measured");
+            let label = if is_of_options { OTHER_CHIP } else { "nothing measured" };
+            let diag = Diag::warning(codes::NO_MEASUREMENTS, message, at, label);
             self.error(diag.help(
                 "give what was measured in a hardware file (`shardwise hardware --format toml \
                     h100` prints one), or use `--rates peak`",
@@ -110,18 +115,14 @@ impl Resolver<'_> {
     }
 
     /// An error where products are to have a dtype that the chip has no units for.
-    fn without_units(&mut self, chip: &Hardware, written: &[(&HardwareRef, Span)]) {
+    fn without_units(&mut self, chip: &Hardware, (at, is_of_options): (Span, bool)) {
         let Some(dtype) = self.products.dtype().filter(|&dtype| !chip.multiplies(dtype)) else {
             return;
         };
         let name = dtype.name();
         let message = format!("`{}` has no units that multiply {name}", chip.name);
-        let span = written.first().map_or(Span::default(), |(_, span)| *span);
-        let is_written = written
-            .first()
-            .is_some_and(|(of, _)| of.name.as_ref().is_some_and(|name| name.node == chip.name));
-        let label = if is_written { "the chip" } else { "the options name another chip" };
-        let diag = Diag::error(codes::BAD_SETTING, message, span, label);
+        let label = if is_of_options { OTHER_CHIP } else { "the chip" };
+        let diag = Diag::error(codes::BAD_SETTING, message, at, label);
         self.error(diag.help(format!(
             "leave `products={name}` or `--products {name}` out; a chip of a hardware file has \
                 them if it gives their peak in FLOP/s, as in `{name} = 1e15`"

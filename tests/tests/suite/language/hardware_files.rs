@@ -10,7 +10,7 @@ use shardwise::hardware::named_file::named;
 use shardwise::lint::{Settings, lint};
 use shardwise::sweep::{Grid, Source, sweep};
 use shardwise::verify::{Setup, verify};
-use shardwise::{Options, hardware};
+use shardwise::{Options, Rates, hardware};
 use shardwise_tests::snapshot::{plan_snapshot, snapshot};
 use shardwise_tests::{drawn, files, root};
 
@@ -139,6 +139,20 @@ fn every_mistake_is_reported_in_the_program_and_in_the_file() {
         all.push('\n');
     }
     snapshot("hardware", "mistakes-of-a-program-and-its-file", &all);
+}
+
+#[test]
+fn what_the_chip_of_an_option_lacks_is_not_reported_of_the_program_s() {
+    let options = Options {
+        hardware: Some("trainium2".to_owned()),
+        rates: Some(Rates::Measured),
+        ..Options::default()
+    };
+    let source = "hardware h100\nmesh X=2\ndim I=8\ninput A[I_X]\noutput B[I_X] = gelu(A)\n";
+    let planned = shardwise::plan("p", source, &options).unwrap_or_else(|e| panic!("{e}"));
+    let warned = &planned.warnings.reports[0].diag;
+    assert_eq!(warned.code, "SW411");
+    assert_eq!(warned.labels[0].text, "the options name their own chip");
 }
 
 #[test]
