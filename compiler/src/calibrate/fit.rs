@@ -169,7 +169,7 @@ pub(super) fn fit(group: &Group, rows: &[Row], hardware: &mut Hardware) -> Optio
     let mut noise: Vec<Option<String>> = noisy(&rows);
     let before_s = predict(&rows, &hardware.measured);
     let mut fitter = Fitter { base: hardware.clone(), rows: used(&rows, &noise) };
-    let keys = fitter.keys(group);
+    let (keys, held) = fitter.keys(group);
     let mut fit = fitter.choose(&keys);
     let outliers = outliers(&rows, &noise, &fit.rates());
     if outliers.iter().any(Option::is_some) {
@@ -180,6 +180,7 @@ pub(super) fn fit(group: &Group, rows: &[Row], hardware: &mut Hardware) -> Optio
         fitter.rows = used(&rows, &noise);
         fit = fitter.choose(&keys);
     }
+    fit.held.extend(held.iter().map(|(key, ..)| *key));
     fit.hold_undetermined();
     fit.round();
     let before = residuals(&rows, &before_s, noise.clone());

@@ -1,6 +1,7 @@
 //! The fit of figures to rows: where it starts, which of them the rows determine, and whether a
 //! switch reduces.
 
+use indexmap::IndexSet;
 use shardwise_ir::hardware::Hardware;
 use shardwise_ir::rates::MeasuredRates;
 
@@ -18,8 +19,8 @@ const IN_SWITCH: &str = "_in_switch";
 /// that for one figure in 200 (the F-test).
 const WORTH_A_FIGURE: f64 = 8.0;
 
-/// The ends of keys of two times that are one sum over any single number of devices.
-const FIXED: &str = "_fixed";
+/// The end of keys of times that the number of devices multiplies: over any single number, they and
+/// the fixed time of a collective are one sum.
 const PER_DEVICE: &str = "_per_device";
 
 pub(super) type Keys = Vec<&'static Number>;
@@ -54,20 +55,29 @@ impl<'r> Fitter<'r> {
         hardware.measured
     }
 
-    /// The keys of the group that prices depend on.
-    pub(super) fn keys(&self, group: &Group) -> Keys {
+    /// The keys of the group that prices depend on, and those that no fit could determine: times
+    /// of a device where all that depends on them is over one number of devices.
+    pub(super) fn keys(&self, group: &Group) -> (Keys, Keys) {
         let all: Keys = numbers::MEASURED
             .iter()
             .filter(|(key, ..)| group.prefixes.iter().any(|prefix| key.starts_with(prefix)))
             .collect();
         let start = self.start(&all);
         let at = predict(&self.rows, &self.rates(&all, &start));
-        let changes = |&number: &usize| {
+        let (mut fitted, mut undetermined) = (Keys::new(), Keys::new());
+        for (number, &key) in all.iter().enumerate() {
             let mut values = start.clone();
             values[number] *= 0.8;
-            predict(&self.rows, &self.rates(&all, &values)) != at
-        };
-        (0..all.len()).filter(changes).map(|number| all[number]).collect()
+            let changed = predict(&self.rows, &self.rates(&all, &values));
+            let reads = (0..at.len()).filter(|&row| at[row].total_cmp(&changed[row]).is_ne());
+            let reads: Vec<&Row> = reads.map(|row| self.rows[row]).collect();
+            if key.0.ends_with(PER_DEVICE) && !reads.is_empty() && are_over_one_number(&reads) {
+                undetermined.push(key);
+            } else if !reads.is_empty() {
+                fitted.push(key);
+            }
+        }
+        (fitted, undetermined)
     }
 
     /// The chip's own figures, or typical ones.
@@ -124,6 +134,12 @@ impl<'r> Fitter<'r> {
     }
 }
 
+/// Whether all collectives are over the same number of devices in as many nodes.
+fn are_over_one_number(rows: &[&Row]) -> bool {
+    let places = rows.iter().map(|row| row.measurement.kernel.devices_and_nodes());
+    places.collect::<IndexSet<_>>().len() <= 1
+}
+
 impl Fit<'_> {
     /// The rates of the chip with the fitted figures.
     pub(super) fn rates(&self) -> MeasuredRates {
@@ -165,19 +181,12 @@ impl Fit<'_> {
         }
     }
 
-    /// The key that the rows determine least, if there is one that they do not. Of two times that
-    /// are one sum it is that of a device, whatever the rounding of the rows is.
+    /// The key that the rows determine least, if there is one that they do not.
     fn least_determined(&self) -> Option<usize> {
         let excess = self.excess();
         let worst = (0..self.keys.len()).max_by(|&a, &b| excess[a].total_cmp(&excess[b]))?;
         // As many numbers as measurements meet them whatever they are.
-        if excess[worst] <= 1.0 && self.keys.len() < self.fitter.rows.len() {
-            return None;
-        }
-        let network = self.keys[worst].0.strip_suffix(FIXED);
-        let is_other = |(key, ..): &&Number| key.strip_suffix(PER_DEVICE) == network;
-        let other = network.and_then(|_| self.keys.iter().position(is_other));
-        Some(other.filter(|&other| excess[other] > 1.0).unwrap_or(worst))
+        (excess[worst] > 1.0 || self.keys.len() >= self.fitter.rows.len()).then_some(worst)
     }
 
     /// The standard error of each figure over that of one that is just determined.

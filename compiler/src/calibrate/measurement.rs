@@ -112,6 +112,14 @@ impl Kernel {
         }
     }
 
+    /// Over how many devices, and in how many nodes, it is a collective.
+    pub(super) fn devices_and_nodes(&self) -> Option<(u64, u64)> {
+        match *self {
+            Self::Collective { devices, nodes, .. } => Some((devices, nodes)),
+            _ => None,
+        }
+    }
+
     /// Whether it is a collective of a serving engine.
     pub(super) fn is_of_an_engine(&self) -> bool {
         matches!(self, Self::Collective { kind: CollectiveName::AllReduceKernel, .. })

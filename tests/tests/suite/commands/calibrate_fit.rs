@@ -72,6 +72,20 @@ fn a_share_of_the_switch_that_few_of_many_rows_show_is_found_in_noise() {
 }
 
 #[test]
+fn one_number_of_devices_does_not_tell_the_times_of_a_collective_apart() {
+    let mut machine = h100();
+    machine.measured.link.fixed_s = Some(6e-6);
+    for kinds in [&["all_reduce"][..], &["all_gather"], &["all_gather", "all_reduce"]] {
+        let text = over(8, &collectives(&machine, kinds, 1 << 32, 0.02));
+        let fitted = fitted(&text, &h100());
+        let links = group(&fitted, "collectives");
+        assert!(links.undetermined.contains(&"link_per_device"), "{fitted}");
+        let fixed_s = fitted.hardware.measured.link.fixed_s.unwrap_or_default();
+        assert!((fixed_s / 6e-6 - 1.0).abs() < 0.05, "{fixed_s}\n{fitted}");
+    }
+}
+
+#[test]
 fn a_switch_that_does_not_reduce_is_reported_as_left_out() {
     let mut machine = h100();
     (machine.measured.link.share, machine.measured.link.in_switch) = (Some(0.7), None);
