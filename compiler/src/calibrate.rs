@@ -3,7 +3,7 @@
 //! Three kinds of text are read: the output of nccl-tests, CSV of the project's own, and the logs
 //! of `cli/python/measure_jax.py` and `measure_torch.py`, which print that CSV. Every measurement
 //! becomes a program of one kernel, priced at the rates that are tried (`measurement`); what is
-//! too noisy is left out, and figures that the measurements do not determine stay as the chip has
+//! far off is left out, and figures that the measurements do not determine stay as the chip has
 //! them (`fit`). The alternative, to fit the law of each kernel as a formula of its own, would be
 //! faster, and wrong as soon as the cost model changes.
 

@@ -1,4 +1,4 @@
-//! Which figures of a chip are fitted to which measurements, and which measurements are too noisy.
+//! Which figures of a chip are fitted to which measurements, and which measurements are left out.
 
 use indexmap::IndexMap;
 use rayon::prelude::*;
@@ -6,7 +6,7 @@ use shardwise_ir::hardware::Hardware;
 use shardwise_ir::rates::MeasuredRates;
 
 use super::fitter::{Fit, Fitter};
-use super::least_squares::LEAST_NOISE;
+use super::least_squares::{AT_PEAK, LEAST_NOISE};
 use super::measurement::{Kernel, Measurement, Priced};
 
 /// Figures that are fitted together, since the same kernels depend on them.
@@ -63,6 +63,13 @@ pub struct Figure {
     pub error: f64,
     /// Whether it is a share of a peak, not a time.
     pub is_share: bool,
+}
+
+impl Figure {
+    /// Whether it is a share of a peak that the chip reaches: the stated one may be too low.
+    pub(super) fn is_at_limit(&self) -> bool {
+        self.is_share && self.value > AT_PEAK
+    }
 }
 
 /// A measurement beside what is predicted.
@@ -166,12 +173,12 @@ pub(super) fn fit(group: &Group, rows: &[Row], hardware: &mut Hardware) -> Optio
     if rows.is_empty() {
         return None;
     }
-    let mut noise: Vec<Option<String>> = noisy(&rows);
+    let mut noise = noisy(&rows);
     let before_s = predict(&rows, &hardware.measured);
     let mut fitter = Fitter { base: hardware.clone(), rows: used(&rows, &noise) };
     let (keys, held) = fitter.keys(group);
     let mut fit = fitter.choose(&keys);
-    let outliers = outliers(&rows, &noise, &fit.rates());
+    let outliers = outliers(&rows, &noise, &fit);
     if outliers.iter().any(Option::is_some) {
         noise
             .iter_mut()
@@ -208,7 +215,7 @@ fn used<'r>(rows: &[&'r Row], noise: &[Option<String>]) -> Vec<&'r Row> {
     rows.iter().zip(noise).filter(|(_, noise)| noise.is_none()).map(|(row, _)| *row).collect()
 }
 
-/// Why measurements are too noisy to use: their own runs differ, or others of the same kernel do.
+/// Why measurements are too noisy: their own runs differ, or others of the same kernel do.
 fn noisy(rows: &[&Row]) -> Vec<Option<String>> {
     let mut same: IndexMap<Kernel, Vec<&Measurement>> = IndexMap::new();
     for row in rows {
@@ -231,14 +238,17 @@ fn noisy(rows: &[&Row]) -> Vec<Option<String>> {
     rows.iter().map(reason).collect()
 }
 
-/// What is far from a fit that it was part of.
-fn outliers(rows: &[&Row], noise: &[Option<String>], rates: &MeasuredRates) -> Vec<Option<String>> {
-    let predicted = predict(rows, rates);
+/// What is far from a fit that it was part of. What is faster than a fit at the peak is not: there,
+/// the peak is wrong.
+fn outliers(rows: &[&Row], noise: &[Option<String>], fit: &Fit<'_>) -> Vec<Option<String>> {
+    let predicted = predict(rows, &fit.rates());
     let ratio = |(row, predicted): (&&Row, &f64)| (row.measurement.seconds / predicted).ln();
     let ratios: Vec<f64> = rows.iter().zip(&predicted).map(ratio).collect();
     let fitted = ratios.iter().zip(noise).filter(|(_, noise)| noise.is_none());
     let (_, median) = mean_and_median(fitted.map(|(ratio, _)| ratio.abs()).collect());
-    let limit = (OUTLIER * median).max(SMALLEST_OUTLIER);
+    let most = (OUTLIER * median).max(SMALLEST_OUTLIER);
+    let is_at_peak = fit.figures().iter().any(Figure::is_at_limit);
+    let least = if is_at_peak { f64::NEG_INFINITY } else { -most };
     let reason = |ratio: &f64| format!("{:.2} times what all others predict", ratio.exp());
-    ratios.iter().map(|ratio| (ratio.abs() > limit).then(|| reason(ratio))).collect()
+    ratios.iter().map(|ratio| (!(least..=most).contains(ratio)).then(|| reason(ratio))).collect()
 }

@@ -15,6 +15,9 @@ const LOSS_SCALE: f64 = 0.1;
 /// The noise that is assumed at least, where measurements agree better than clocks do.
 pub(super) const LEAST_NOISE: f64 = 0.005;
 
+/// A share above this is at its limit: the stated peak may be too low.
+pub(super) const AT_PEAK: f64 = 0.995;
+
 /// The range of a fitted number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Range {
@@ -92,14 +95,25 @@ impl Task<'_> {
             })
             .collect();
         let jacobian = DMatrix::from_columns(&columns);
-        let freedom = at.len().saturating_sub(values.len()).max(1) as f64;
-        let noise = (at.iter().map(|r| r * r).sum::<f64>() / freedom).sqrt().max(LEAST_NOISE);
+        let noise = self.noise(values, &at);
         let variances = inverse_diagonal(&jacobian);
         variances
             .iter()
             .zip(&steps)
             .map(|(variance, step)| noise * variance.sqrt() * step)
             .collect()
+    }
+
+    /// The scatter of the measurements. What is faster than a fit at the peak is no noise: there,
+    /// the peak is wrong.
+    fn noise(&self, values: &[f64], log_ratios: &[f64]) -> f64 {
+        let is_at_peak =
+            |(range, value): (&Range, &f64)| *range == Range::Share && *value > AT_PEAK;
+        let is_peak_wrong = self.ranges.iter().zip(values).any(is_at_peak);
+        let scattered = log_ratios.iter().filter(|ratio| **ratio <= 0.0 || !is_peak_wrong);
+        let squares: Vec<f64> = scattered.map(|ratio| ratio * ratio).collect();
+        let freedom = squares.len().saturating_sub(values.len()).max(1) as f64;
+        (squares.iter().sum::<f64>() / freedom).sqrt().max(LEAST_NOISE)
     }
 }
 

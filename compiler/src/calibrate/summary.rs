@@ -13,28 +13,26 @@ const FARTHEST: usize = 3;
 const LEFT_OUT: usize = 10;
 /// A mean error above this says that something else was measured.
 const HOPELESS: f64 = 0.5;
-/// A share above this is at its limit.
-const AT_PEAK: f64 = 0.995;
 
 impl Display for Calibration {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let residuals = || self.groups.iter().flat_map(|group| &group.residuals);
         let left_out: Vec<_> = residuals().filter(|residual| residual.left_out.is_some()).collect();
-        let (all, noisy) = (residuals().count(), left_out.len());
+        let all = residuals().count();
         let all = units::counted(all as u64, "measurement");
         write!(f, "{}: {all} on {}", self.hardware.name, self.base)?;
-        writeln!(f, ", {noisy} too noisy to use{}", self.others())?;
+        writeln!(f, ", {} left out{}", left_out.len(), self.others())?;
         for group in &self.groups {
             write!(f, "\n{group}")?;
         }
         if !left_out.is_empty() {
-            writeln!(f, "\ntoo noisy to use")?;
+            writeln!(f, "\nleft out")?;
         }
         for residual in left_out.iter().take(LEFT_OUT) {
             let reason = residual.left_out.as_deref().unwrap_or_default();
             writeln!(f, "  {}: {}, {reason}", residual.place, named(residual))?;
         }
-        let more = noisy.saturating_sub(LEFT_OUT);
+        let more = left_out.len().saturating_sub(LEFT_OUT);
         if more > 0 { writeln!(f, "  and {more} more") } else { Ok(()) }
     }
 }
@@ -53,7 +51,7 @@ impl Display for GroupFit {
         let (mean, median) = self.mean_and_median();
         let count = self.fitted().count();
         if count == 0 {
-            return writeln!(f, "{}: all measurements are too noisy to use", self.name);
+            return writeln!(f, "{}: all measurements are left out", self.name);
         }
         writeln!(
             f,
@@ -96,7 +94,7 @@ impl Figure {
             true => format!("{value:.3}"),
             false => units::seconds(value),
         };
-        let limit = if self.is_share && self.value > AT_PEAK {
+        let limit = if self.is_at_limit() {
             "; at its limit: the chip's peak may be higher than stated"
         } else {
             ""

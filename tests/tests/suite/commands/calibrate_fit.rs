@@ -71,6 +71,19 @@ fn a_share_of_the_switch_that_few_of_many_rows_show_is_found_in_noise() {
     assert!(fitted.hardware_file().contains("link_in_switch = "), "{fitted}");
 }
 
+/// Collectives of a machine of which the chip's stated bandwidth is a third.
+#[test]
+fn what_beats_the_stated_bandwidth_is_fitted_and_not_left_out() {
+    let text = over(8, &collectives(&h100(), &["all_gather"], 1 << 32, 0.0));
+    for chip in ["trainium2", "tpu-v5p"] {
+        let fitted = fitted(&text, &Hardware::preset(chip).expect("a preset"));
+        let links = group(&fitted, "collectives");
+        assert_eq!(links.fitted().count(), links.residuals.len(), "{fitted}");
+        let share = fitted.hardware.measured.link.share.unwrap_or_default();
+        assert!(share > 0.995 && fitted.to_string().contains("at its limit"), "{fitted}");
+    }
+}
+
 #[test]
 fn one_number_of_devices_does_not_tell_the_times_of_a_collective_apart() {
     let mut machine = h100();
