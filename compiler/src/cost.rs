@@ -96,8 +96,9 @@ pub struct Held {
 pub struct Activations {
     /// Bytes of all unsharded results together.
     pub bytes: f64,
-    /// The largest number of bytes live on a device beside parameters and state, inputs included.
-    pub device_peak_bytes: f64,
+    /// The largest number of bytes live on a device beside parameters and state: activations, and
+    /// with them inputs, gathered parameters, gradients and what an allocator holds.
+    pub device_peak_bytes: u64,
 }
 
 /// The bound of the program.
@@ -236,7 +237,8 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
         state: held(program, Role::State),
         activations: Activations {
             bytes: total(made.map(|op| in_all(program, op) * whole_bytes(op.result))),
-            device_peak_bytes: report.memory.peak_bytes - report.memory.resident_bytes,
+            device_peak_bytes: (report.memory.peak_bytes - report.memory.resident_bytes).round()
+                as u64,
         },
         flops: unsharded_flops(program),
         device_flops: device_flops(planned),

@@ -137,7 +137,7 @@ pub struct Row {
     /// Bytes of all parameters and caches of the unsharded program.
     pub held_bytes: f64,
     /// The largest number of bytes on a device.
-    pub device_bytes: f64,
+    pub device_bytes: u64,
     /// Whether that fits; absent where the capacity is not known.
     pub fits: Option<bool>,
     /// FLOPs of attention on a device: scores, and their products with values.
@@ -339,7 +339,7 @@ impl Sizer<'_> {
         // A batch that is not a whole number of granules is rounded down.
         let tokens = self.serving.tokens(program) * batch as f64
             / program.dims[self.serving.batch].size as f64;
-        let device_bytes = report.memory.peak_bytes;
+        let peak_bytes = report.memory.peak_bytes;
         let read = if self.serving.reads_cache { "cache" } else { "attention" };
         let named = [
             (read, cache_s),
@@ -353,8 +353,8 @@ impl Sizer<'_> {
             batch,
             tokens,
             held_bytes: total(stays.map(|(id, _)| whole_bytes(program, id))),
-            device_bytes,
-            fits: self.planned.capacity_bytes.map(|capacity| device_bytes <= capacity),
+            device_bytes: peak_bytes.round() as u64,
+            fits: self.planned.capacity_bytes.map(|capacity| peak_bytes <= capacity),
             attention_flops: load.attention_flops,
             attention_bytes: load.attention_bytes,
             attention_s,

@@ -96,9 +96,9 @@ pub struct Outcome {
     /// Busy seconds of each axis.
     pub axes: Vec<AxisTime>,
     /// Bytes of parameters and state on a device.
-    pub resident_bytes: f64,
+    pub resident_bytes: u64,
     /// Peak bytes of a device.
-    pub peak_bytes: f64,
+    pub peak_bytes: u64,
     /// The price of a million tokens, where a chip-hour has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price_of_million: Option<f64>,

@@ -52,9 +52,9 @@ fn whole(cost: &Cost) -> Vec<String> {
     lines.extend(held_line("state", &cost.state));
     let activations = &cost.activations;
     lines.push(format!(
-        "activations: {} made, {} a device at the peak",
+        "activations: {} made; at the peak a device has {} beside parameters and state",
         units::bytes(activations.bytes),
-        units::bytes(activations.device_peak_bytes)
+        units::bytes(activations.device_peak_bytes as f64)
     ));
     lines.push(format!(
         "FLOPs: {}, {} a device{}",

@@ -125,7 +125,7 @@ fn row(row: &Row) -> String {
     let cells = [
         row.batch.to_string(),
         bytes(row.held_bytes),
-        bytes(row.device_bytes),
+        bytes(row.device_bytes as f64),
         seconds(row.step_s),
         count(row.tokens_per_s),
         seconds(row.plan_s),

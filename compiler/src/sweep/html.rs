@@ -68,7 +68,7 @@ fn costs(plan: &Outcome, longest: f64) -> [Cell; 6] {
         time(cost.compute_s),
         time(cost.links_s),
         Cell::number(units::seconds(cost.serial_s), cost.serial_s),
-        Cell::number(units::bytes(plan.peak_bytes), plan.peak_bytes),
+        Cell::number(units::bytes(plan.peak_bytes as f64), plan.peak_bytes as f64),
         Cell::text(plan.bound_by.clone()),
     ]
 }

@@ -219,8 +219,8 @@ fn outcome(planned: &Planned) -> Outcome {
         axes: axes
             .map(|(axis, &busy_s)| AxisTime { axis: axis.name.clone(), size: axis.size, busy_s })
             .collect(),
-        resident_bytes: report.memory.resident_bytes,
-        peak_bytes: report.memory.peak_bytes,
+        resident_bytes: report.memory.resident_bytes.round() as u64,
+        peak_bytes: report.memory.peak_bytes.round() as u64,
         price_of_million: planned.price_of_million(),
     }
 }

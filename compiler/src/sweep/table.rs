@@ -121,7 +121,7 @@ pub(super) fn costs(swept: &Swept, plan: &Outcome) -> Vec<String> {
         [plan.cost.compute_s, plan.cost.links_s, plan.cost.serial_s, plan.textbook.serial_s]
             .map(units::seconds);
     let textbook = if swept.strategy == "search" { textbook } else { String::new() };
-    let memory = units::bytes(plan.peak_bytes);
+    let memory = units::bytes(plan.peak_bytes as f64);
     let mut cells = vec![compute, links, serial, textbook, memory, plan.bound_by.clone()];
     if is_priced(swept) {
         let price = plan.price_of_million.map_or_else(String::new, metrics::price);

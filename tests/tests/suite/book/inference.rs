@@ -459,9 +459,7 @@ fn what_is_replicated_is_read_by_every_device() {
     };
     let (split, whole) = (step("[B, S_Y, H]"), step("[B, S, H]"));
     // Slicing what is whole costs nothing, and reads a part of it.
-    assert!(
-        whole.attention_s >= split.attention_s && whole.device_bytes > 4.0 * split.device_bytes
-    );
+    assert!(whole.attention_s >= split.attention_s && whole.device_bytes > 4 * split.device_bytes);
     let pinned = source("[B, S, H]")
         .replace("q *H kc\n", "q *H kc[B, S, H]\n")
         .replace("output p[B, S_?]", "output p[B, S]");
