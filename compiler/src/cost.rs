@@ -27,7 +27,7 @@ use shardwise_passes::report::StepCost;
 
 use crate::Planned;
 use crate::display::units;
-use crate::inference::{self, Inference, Sizing};
+use crate::inference::{self, Inference, Sizing, Unsized};
 use crate::metrics::{Expected, Metrics};
 use crate::planned::link_breakdown::{self, Nodes};
 use crate::planned::step_name::links_in_words;
@@ -74,6 +74,9 @@ pub struct Cost {
     /// The program as a serving step, where it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inference: Option<Inference>,
+    /// Why a program that reads caches is not sized.
+    #[serde(skip)]
+    pub not_sized: Option<Unsized>,
     /// Every attention whose sequence is sharded, under each way to shard it.
     pub attention: Vec<Attention>,
     /// The plan's statements in order.
@@ -227,6 +230,7 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
             &Sharding::replicated(program.values[value].dims.len()),
         )
     };
+    let sized = inference::inference(planned, sizing);
     Cost {
         schema: "shardwise.cost/1",
         program: planned.name.clone(),
@@ -250,7 +254,8 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
             .into_iter()
             .map(|dim| threshold(planned, dim, refinement))
             .collect(),
-        inference: inference::inference(planned, sizing).ok(),
+        not_sized: sized.as_ref().err().copied().filter(|reason| reason.reads_caches()),
+        inference: sized.ok(),
         attention: attention::compare(planned),
         statements: plan
             .steps

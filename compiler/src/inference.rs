@@ -175,6 +175,13 @@ pub enum Unsized {
     UnknownMemory,
 }
 
+impl Unsized {
+    /// Whether the program reads caches as a step of serving does.
+    pub(crate) fn reads_caches(self) -> bool {
+        matches!(self, Self::NotServing(NotServing::CachesApart | NotServing::Mixed))
+    }
+}
+
 impl fmt::Display for Unsized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -190,6 +197,11 @@ impl fmt::Display for Unsized {
             Self::NotServing(NotServing::CachesApart) => {
                 "no cache (`state`) that it reads has a dimension that the batch has, by which it \
                     would grow; give the cache that dimension"
+            }
+            Self::NotServing(NotServing::Mixed) => {
+                "its tokens are those of several steps, of which each reads its own caches \
+                    (`state`), and one step is sized; write the requests that decode as one \
+                    program, and the prompts as another"
             }
             Self::Unclear => {
                 "it reads no caches (`state`), and no tokens attend to each other; give --phase \

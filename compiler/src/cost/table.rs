@@ -27,6 +27,9 @@ pub(crate) fn table(cost: &Cost, summary: &[String], capacity: Option<f64>) -> S
     for line in cost.inference.iter().flat_map(|inference| inference::lines(inference, capacity)) {
         let _ = writeln!(out, "{line}");
     }
+    if let Some(reason) = &cost.not_sized {
+        let _ = writeln!(out, "\nnot sized as a step of serving: {reason}");
+    }
     out
 }
 

@@ -69,6 +69,8 @@ pub enum NotServing {
     WithoutBatch,
     /// It reads caches that have no dimension of the tokens.
     CachesApart,
+    /// Only a part of its tokens reads caches: requests beside chunks of prompts.
+    Mixed,
 }
 
 /// The work of a device in a step.
@@ -112,7 +114,7 @@ impl Serving {
             _ => std::iter::once(first)
                 .chain(candidates)
                 .find_map(of_caches)
-                .ok_or(NotServing::CachesApart)?,
+                .ok_or_else(|| apart(program, &rows, &caches))?,
         };
         let parts: IndexVec<OpId, MultipliesWith> =
             program.ops.iter().map(|op| part(program, op, &origins, &free)).collect();
@@ -191,6 +193,18 @@ impl Serving {
         let is_last = step.operands.iter().any(|of| self.scores[of.value]);
         read + if is_last { bytes(&step.result) } else { 0.0 }
     }
+}
+
+/// Why caches have no dimension of the tokens: it may be that of a slice of them.
+fn apart(program: &Program, rows: &[DimId], caches: &[ValueId]) -> NotServing {
+    let of_caches = |dim: DimId| caches.iter().any(|&of| program.values[of].dims.contains(&dim));
+    let takes_tokens = |op: &Op| match &op.kind {
+        OpKind::Rearrange(Rearrange::Slice(part)) => {
+            rows.contains(&part.from) && of_caches(part.to)
+        }
+        _ => false,
+    };
+    if program.ops.iter().any(takes_tokens) { NotServing::Mixed } else { NotServing::CachesApart }
 }
 
 /// Outputs of layers without caches that have every token of a sequence: the caches that later

@@ -172,3 +172,16 @@ fn what_is_no_step_of_serving_says_why() {
             .contains("no cache (`state`) that it reads has a dimension that the batch has")
     );
 }
+
+/// Requests that decode beside a chunk of a prompt: two caches, each read by a part of the tokens.
+#[test]
+fn a_mixed_step_is_reported_as_two() {
+    let source = "hardware h100\nmesh X=2\ndim B=64, P=2048, T=B+P, D=4096, S=4096, U=8192, H=128\n\
+        input x[T, D]\nparam w[D, H_X]\nstate c[B, S, H_X], k[U, H_X]\n\
+        a, b = split_{T->B,P}(x *D w)\noutput p[B, S] = a *H c\noutput r[P, U] = b *H k\n";
+    let planned = textbook(source);
+    let reason = planned.inference(&Sizing::default()).expect_err("two steps").to_string();
+    assert!(reason.contains("its tokens are those of several steps"), "{reason}");
+    let table = planned.cost_table();
+    assert!(table.contains("not sized as a step of serving: its tokens are"), "{table}");
+}
