@@ -20,6 +20,7 @@ mod links;
 mod machine;
 mod methods;
 mod microbatches;
+mod next;
 mod opaque;
 mod optimizer;
 mod overrides;

@@ -54,7 +54,7 @@ Write instead `last(h)` for that of the last layer, `total(h)` for the sum of al
         code: CARRY,
         name: "carry-without-end",
         page: "The body of a `repeat` does not redefine a loop-carried value, or defines it with \
-            other dimensions or another dtype, or twice.
+            other dimensions, another dtype or another sharding, or twice.
 
 Triggered by:
 

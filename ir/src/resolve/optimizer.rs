@@ -1,20 +1,14 @@
-//! `optimizer adam over X`, and the `next W = W.new` that it expands to: the parameters and state
-//! of the next step.
-//!
-//! In a block, `next` defines the value with which the next layer starts. A step is the outermost
-//! block, and the values that it passes on are the resident ones; so one keyword serves both.
+//! `optimizer adam over X`.
 
-use crate::codes::{optimizer as codes, repeat};
+use crate::codes::optimizer as codes;
 use shardwise_grammar::ast;
 use shardwise_grammar::print;
 use shardwise_grammar::span::{Name, Span};
 
 use super::Resolver;
 use crate::dtype::DType;
-use crate::ids::ValueId;
 use crate::optimizer::{Optimizer, Rule, StateOver};
-use crate::program::{Blocks, Mode, Output};
-use crate::sharding::Pin;
+use crate::program::Mode;
 use crate::{Diag, suggest};
 
 /// Names of optimizers, each with its settings beside `moments` and `master`, and their defaults.
@@ -64,47 +58,6 @@ pub(super) const DTYPES: [&str; 2] = ["moments", "master"];
 const SHARES: [&str; 3] = ["beta1", "beta2", "momentum"];
 
 impl Resolver<'_> {
-    /// `next W = W.new`, of a parameter or state.
-    pub(super) fn update(&mut self, of: ValueId, given: ValueId, pin: Option<Pin>, span: Span) {
-        let (before, after) = (&self.values[of], &self.values[given]);
-        if before.is_frozen {
-            let message = format!("`{}` is frozen, and is updated", before.name);
-            let diag = Diag::error(repeat::CARRY, message, span, "another value in the next step")
-                .and(before.span, "declared here");
-            self.error(diag.help("leave `frozen` out of its declaration, or keep its value"));
-            return;
-        }
-        let layers = |block: Option<_>| self.repeats.layers_at(block);
-        let fault = if layers(before.repeat) != layers(after.repeat)
-            || after.repeat != self.inside()
-            || self.microbatches.is_some()
-        {
-            Some(format!("`{}` and `{}` are not of the same layers", before.name, after.name))
-        } else if self.outputs.iter().any(|output| output.yields_to == Some(of)) {
-            Some(format!("`{}` is updated twice", before.name))
-        } else if before.dims != after.dims || before.dtype != after.dtype {
-            Some(format!("`{}` and `{}` differ in dimensions or dtype", before.name, after.name))
-        } else if pin.as_ref().and_then(Pin::exact).is_some_and(|there| {
-            before.declared_sharding.as_ref().is_some_and(|declared| !declared.accepts(&there))
-        }) {
-            Some(format!("`{}` is not where `{}` is declared to be", after.name, before.name))
-        } else {
-            None
-        };
-        if let Some(message) = fault {
-            let diag =
-                Diag::error(repeat::CARRY, message, span, "the next step would start from this")
-                    .and(before.span, "declared here");
-            self.error(diag.help(
-                "what takes the place of a value must be like it: the same dimensions in the same \
-                    order, the same dtype, the same sharding",
-            ));
-            return;
-        }
-        let Some(pin) = pin.or_else(|| before.declared_sharding.clone()) else { return };
-        self.outputs.push(Output { value: given, pin, yields_to: Some(of), span });
-    }
-
     pub(super) fn optimize(&mut self, written: &ast::Optimizer, span: Span) {
         if !self.may_optimize(span) {
             return;

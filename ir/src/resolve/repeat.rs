@@ -16,7 +16,7 @@ pub(super) use names::drop_unread;
 
 use crate::codes::repeat as codes;
 use indexmap::{IndexMap, IndexSet};
-use shardwise_grammar::ast::{self, Definition, ExprKind, Role, Statement, TensorDecl};
+use shardwise_grammar::ast::{self, Definition, ExprKind, Statement, TensorDecl};
 use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
@@ -24,7 +24,7 @@ use super::define::Target;
 use crate::Diag;
 use crate::blocks::MOST_NESTED;
 use crate::ids::{RepeatId, ValueId};
-use crate::program::{BlockKind, Blocks, MapForm, Mode, Operand, Output, Repeat, Scan, Value};
+use crate::program::{BlockKind, Blocks, MapForm, Mode, Operand, Repeat, Scan, Value};
 use crate::sharding::Pin;
 
 /// What is known of a block as it is opened.
@@ -329,85 +329,6 @@ impl Resolver<'_> {
         }
     }
 
-    /// `next x.in = y`.
-    pub(super) fn next(&mut self, definition: &Definition, span: Span) {
-        let name = &definition.target.name;
-        let role = self.value_names.get(&name.node).and_then(|&value| self.values[value].role);
-        let updates = matches!(role, Some(Role::Param | Role::State));
-        if !updates && self.in_block(name.span, "next").is_none() {
-            return;
-        }
-        let Some(enters) = self.value(name) else { return };
-        self.note_yielded(enters);
-        let ExprKind::Tensor { name: given, layout } = &definition.value.node else {
-            let diag = Diag::error(
-                codes::CARRY,
-                "what is yielded has no name",
-                definition.value.span,
-                "not a value",
-            );
-            self.error(diag.help("give it one in a statement of its own"));
-            return;
-        };
-        let Some(operand) = self.named_operand(given, layout.as_ref(), definition.value.span)
-        else {
-            return;
-        };
-        if updates {
-            self.update(enters, operand.value, operand.pin, span);
-        } else {
-            self.yield_value(enters, operand.value, operand.pin, span);
-        }
-    }
-
-    /// What one iteration of the innermost block is called.
-    fn iteration(&self) -> &'static str {
-        let block = self.inside().map(|block| &self.repeats[block]);
-        block.map_or("layer", |block| match block {
-            Repeat { scan: Some(_), .. } => "step",
-            Repeat { microbatches_of: Some(_), .. } => "microbatch",
-            Repeat { .. } => "layer",
-        })
-    }
-
-    /// Records the value with which the next layer starts.
-    fn yield_value(&mut self, enters: ValueId, given: ValueId, pin: Option<Pin>, span: Span) {
-        self.note_yielded(enters);
-        let (before, after) = (&self.values[enters], &self.values[given]);
-        let is_entry =
-            self.ops.iter().any(|op| op.result == enters && op.is(&MapForm::LoopCarried))
-                && before.repeat == self.inside();
-        let twice = self.outputs.iter().any(|output| output.yields_to == Some(enters));
-        let fault = if !is_entry || after.repeat != self.inside() {
-            Some(format!(
-                "`{}` is not carried into this block, or `{}` not given by it",
-                before.name, after.name
-            ))
-        } else if twice {
-            Some(format!("`{}` is yielded twice", before.name))
-        } else if before.dims != after.dims || before.dtype != after.dtype {
-            Some(self.carried_differently(before, after))
-        } else {
-            None
-        };
-        if let Some(message) = fault {
-            let step = self.iteration();
-            let label = format!("the next {step} would start from this");
-            self.error(Diag::error(codes::CARRY, message, span, label).help(format!(
-                "a {step} must yield what it received: the same dimensions in the same order, the \
-                same dtype"
-            )));
-        } else {
-            let open = Pin::open(after.dims.len());
-            self.outputs.push(Output {
-                value: given,
-                pin: pin.unwrap_or(open),
-                yields_to: Some(enters),
-                span,
-            });
-        }
-    }
-
     pub(super) fn close(&mut self) {
         let Some(block) = self.blocks.last_mut() else { return self.close_microbatches() };
         let (id, holds) = (block.id, std::mem::take(&mut block.holds));
@@ -418,12 +339,11 @@ impl Resolver<'_> {
             if carried.latest == carried.enters {
                 self.never_redefined(&name, &carried);
                 self.note_yielded(carried.enters);
-            } else if self.values[carried.latest].dims != self.values[carried.enters].dims {
-                // Reported as what it is; after the block, the name is that of before it.
-                self.yield_value(carried.enters, carried.latest, None, carried.span);
-            } else {
-                let pin = self.values[carried.enters].declared_sharding.clone();
-                self.yield_value(carried.enters, carried.latest, pin, carried.span);
+                continue;
+            }
+            self.yield_value(carried.enters, carried.latest, &[], carried.span);
+            // Other dimensions are reported; after the block, the name is that of before it.
+            if self.values[carried.latest].dims == self.values[carried.enters].dims {
                 ends.push((name, carried.latest));
             }
         }
@@ -459,7 +379,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn note_yielded(&mut self, enters: ValueId) {
+    pub(super) fn note_yielded(&mut self, enters: ValueId) {
         if let Some(block) = self.blocks.last_mut() {
             block.yielded.insert(enters);
         }

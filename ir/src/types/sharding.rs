@@ -150,6 +150,20 @@ impl DimPin {
         }
     }
 
+    /// What is as written in both, if anything can be.
+    pub fn and(&self, other: &Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Exactly(axes), pin) | (pin, Self::Exactly(axes)) => {
+                pin.accepts(axes).then(|| Self::Exactly(axes.clone()))
+            }
+            (Self::First(these), Self::First(those)) => {
+                let longer = if these.len() < those.len() { those } else { these };
+                let fits = self.accepts(longer) && other.accepts(longer);
+                fits.then(|| Self::First(longer.clone()))
+            }
+        }
+    }
+
     /// All axes of the dimension, where nothing is open.
     pub fn exact(&self) -> Option<&AxisList> {
         match self {
@@ -195,6 +209,14 @@ impl Pin {
         self.unreduced == sharding.unreduced
             && self.dims.len() == sharding.dims.len()
             && self.dims.iter().zip(&sharding.dims).all(|(pin, axes)| pin.accepts(axes))
+    }
+
+    /// What both accept, if there can be anything.
+    pub fn and(&self, other: &Self) -> Option<Self> {
+        let dims = self.dims.iter().zip(&other.dims).map(|(this, that)| this.and(that));
+        let dims = dims.collect::<Option<_>>()?;
+        let fits = self.unreduced == other.unreduced && self.dims.len() == other.dims.len();
+        fits.then(|| Self { dims, unreduced: self.unreduced.clone() })
     }
 
     /// The one sharding it accepts, if nothing is open.

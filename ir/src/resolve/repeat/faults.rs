@@ -23,7 +23,7 @@ impl Resolver<'_> {
     }
 
     /// What differs between a value at the start of a layer and at its end, by the author's name.
-    pub(super) fn carried_differently(&self, before: &Value, after: &Value) -> String {
+    pub(in crate::resolve) fn carried_differently(&self, before: &Value, after: &Value) -> String {
         let form = |value: &Value| {
             let dims: Vec<&str> =
                 value.dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect();
