@@ -93,6 +93,9 @@ pub struct Lint {
     pub group: Group,
     /// Its default.
     pub level: Level,
+    /// Whether it judges plans, too. Their shardings are those that a search chose, and their names
+    /// those of the values that it wrote: only collectives and `allow`s are an author's there.
+    pub of_plans: bool,
     /// What it does, in one sentence.
     pub what: &'static str,
     /// Why that is bad.

@@ -7,9 +7,10 @@ pub(super) mod settings;
 
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::plan::Plan;
+use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::{Diag, Severity};
 
-use super::definition::{Finding, KnownLint, Level, LintContext, Priced};
+use super::definition::{Finding, KnownLint, Level, Lint, LintContext, Priced};
 use super::rules::all;
 use crate::diagnostics::Findings;
 use crate::driver;
@@ -108,7 +109,7 @@ fn lint_form(
                     program,
                     (textbook, plan),
                     (options, asked),
-                    (known(settings), settings.numbers()),
+                    (known(program, settings), settings.numbers()),
                 );
                 findings.extend(run(&context, settings));
                 untried = context.untried();
@@ -141,19 +142,24 @@ fn feasible(program: &Analyzed, options: &Options) -> Result<Priced, Vec<Diag>> 
     if broken.is_empty() { Ok(textbook) } else { Err(broken) }
 }
 
-fn known(settings: &Settings) -> Vec<KnownLint> {
+fn known(program: &Program, settings: &Settings) -> Vec<KnownLint> {
     let known = all().iter().map(|lint| KnownLint {
         code: lint.code,
         name: lint.name,
-        runs: settings.level(lint) != Level::Allow,
+        runs: runs(lint, program, settings),
     });
     known.collect()
+}
+
+/// Whether a lint judges a program.
+fn runs(lint: &Lint, program: &Program, settings: &Settings) -> bool {
+    settings.level(lint) != Level::Allow && (lint.of_plans || program.mode == Mode::Ordinary)
 }
 
 /// The findings of every enabled lint, without those that `allow`s silence.
 fn run(context: &LintContext<'_>, settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let enabled = all().iter().filter(|lint| settings.level(lint) != Level::Allow);
+    let enabled = all().iter().filter(|lint| runs(lint, context.program, settings));
     for lint in enabled.take_while(|_| !context.is_cancelled()) {
         let found = (lint.check)(context).into_iter();
         findings.extend(found.filter(|it| !context.allows(it.diag.code, it.span())));

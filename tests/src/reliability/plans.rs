@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use shardwise::explain::{Target, explain};
 use shardwise::json::PlanJson;
+use shardwise::lint::{Settings, lint};
 use shardwise::verify::{Setup, verify};
 use shardwise::{Findings, Options, Planned, Strategy, diff};
 
@@ -81,7 +82,7 @@ fn is_its_own_plan(input: &Input) -> Checked {
     let Ok(found) = input.plan() else { return Ok(Outcome::DoesNotApply) };
     let text = found.to_string();
     let explicit = Options { explicit: true, ..Options::default() };
-    let findings = shardwise::check("plan", &text, &explicit).findings;
+    let findings = lint("plan", &text, &explicit, &Settings::default()).reports();
     if !findings.is_empty() {
         return Err(format!("{findings}\n{text}"));
     }

@@ -47,7 +47,7 @@ fn is_whole(pin: &DimPin) -> bool {
 
 /// All brackets whose replicated dimensions have a cost.
 pub(crate) fn costly<'s>(context: &'s LintContext<'_>) -> &'s [Pinned] {
-    context.pins.get_or_init(|| if context.is_explicit() { Vec::new() } else { find(context) })
+    context.pins.get_or_init(|| find(context))
 }
 
 fn find(context: &LintContext<'_>) -> Vec<Pinned> {

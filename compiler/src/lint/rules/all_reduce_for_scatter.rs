@@ -22,6 +22,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "all-reduce-for-scatter",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: true,
     what: "An AllReduce gives every device the full sum, and each then uses a part of it: a \
         ReduceScatter is enough.",
     why: "An AllReduce is a ReduceScatter followed by an AllGather, and takes twice as long. \

@@ -12,6 +12,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "axis-not-as-named",
     group: Group::Mesh,
     level: Level::Warn,
+    of_plans: false,
     what: "An axis is called `tp` or `ep`, or by another usual name of tensor or expert \
         parallelism, and acts as something else in the plan.",
     why: "Who reads the mesh takes the name for what the axis does. Mostly the subscript stands at \

@@ -14,6 +14,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "axis-without-wraparound",
     group: Group::Mesh,
     level: Level::Warn,
+    of_plans: false,
     what: "An axis is a line although its size would give it wraparound links.",
     why: "Gathers over a ring use both directions and take half as long as over a line. On v4p \
         and v5p an axis wraps around if every axis of the slice is a multiple of 4, on v5e and \

@@ -14,6 +14,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "causal-imbalance",
     group: Group::Compute,
     level: Level::Warn,
+    of_plans: false,
     what: "Causal attention is split along the sequence in its own order, so the device with the \
         last queries computes up to twice the average, and the others wait for it.",
     why: "Half of all scores are masked, but nearly none of those of the last block of queries: \

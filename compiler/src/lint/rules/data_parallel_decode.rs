@@ -19,6 +19,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "data-parallel-decode",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: false,
     what: "A decode step shards its batch over an axis along which the weights are replicated.",
     why: "A decode step takes as long as reading its weights. Sharding the batch leaves every \
         device with all of them to read; sharding the weights divides the time by the number of \
@@ -46,7 +47,7 @@ output Out[B_X, D]
 };
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
-    if context.is_explicit() || !is_decode(context.program) {
+    if !is_decode(context.program) {
         return Vec::new();
     }
     context.program.mesh.ids().filter_map(|axis| finding(context, axis)).collect()

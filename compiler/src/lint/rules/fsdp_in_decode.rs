@@ -20,6 +20,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "fsdp-in-decode",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: false,
     what: "A weight is sharded over an axis from which every decode step has to gather it, or \
         move activations instead.",
     why: "With a large batch, gathers of weights overlap with compute. A decode step has too few \
@@ -46,7 +47,7 @@ output Tmp[B, F_XY]
 };
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
-    if context.is_explicit() || !is_decode(context.program) {
+    if !is_decode(context.program) {
         return Vec::new();
     }
     let gathers =

@@ -14,6 +14,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "gather-then-slice",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: true,
     what: "A value is gathered and then sliced along another dimension.",
     why: "Every device receives the full value and discards most of it. An AllToAll moves the \
         axis from one dimension to the other and sends each device only its own part.",

@@ -9,6 +9,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "gathered-for-statistics",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: true,
     what: "A value is gathered along a dimension over which it is then only reduced.",
     why: "A sum or maximum over a sharded dimension needs each device's local part, and then one \
         number per row from each device. Gathering first communicates the full value instead: for \

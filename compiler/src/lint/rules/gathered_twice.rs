@@ -11,6 +11,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "gathered-twice",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: true,
     what: "A statement repeats a collective whose result already exists.",
     why: "The second collective communicates every byte again. Keeping the first result instead \
         costs only memory; the lint is silent where the chip does not have enough of it (which is \

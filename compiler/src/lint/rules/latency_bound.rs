@@ -16,6 +16,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "latency-bound",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: false,
     what: "Several collectives over the same axes are so small that they are latency-bound, and \
         could be one.",
     why: "Below a size (a few hundred kilobytes on a ring of 16) a collective takes the latency \

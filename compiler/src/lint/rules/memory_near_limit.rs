@@ -11,6 +11,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "memory-near-limit",
     group: Group::Memory,
     level: Level::Warn,
+    of_plans: false,
     what: "At its peak a device uses nearly all of its memory, or more than it has.",
     why: "The memory of the runtime and fragmentation are not in the plan: above nine tenths a \
         program that fits on paper fails on the machine. Above the capacity, only slower plans \

@@ -22,6 +22,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "more-ways-than-heads",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: false,
     what: "Tensor parallelism has more shards than there are (KV) heads.",
     why: "Attention is sharded by heads without communication. An axis that does not divide the \
         heads splits every head instead, and all scores become partial sums; or it splits \

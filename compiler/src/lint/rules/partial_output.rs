@@ -12,6 +12,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "partial-output",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: false,
     what: "An output leaves the program as a partial sum.",
     why: "Each device has a part of the sum and no device has an element of the result: the \
         program that reads it must know, and pays for the reduction outside of this plan. Reduced \

@@ -9,6 +9,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "pinned-whole",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: false,
     what: "Brackets keep a value replicated, on a left side or at a use, and this costs a \
         collective.",
     why: "Brackets are constraints: `Tmp[B, F]` is replicated on every device, whatever the \

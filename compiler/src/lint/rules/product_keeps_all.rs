@@ -15,6 +15,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "product-keeps-all",
     group: Group::Compute,
     level: Level::Warn,
+    of_plans: false,
     what: "A product with a weight has no suffix and no brackets on its left: it sums over \
         nothing, though both operands share a dimension and each has one of its own.",
     why: "`In * W` multiplies element by element and repeats each operand along what it lacks. \
@@ -41,9 +42,6 @@ output Out[B_X, F]
 };
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
-    if context.is_explicit() {
-        return Vec::new();
-    }
     let products = context.program.ops.iter().filter(|op| op.phase == Phase::Forward);
     products.filter_map(|op| finding(context, op)).collect()
 }

@@ -18,6 +18,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "reduced-in-microbatches",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: true,
     what: "A sum over the batch is reduced in each microbatch, though only the total of all of \
         them is used.",
     why: "Partial sums can be accumulated unreduced: the total, reduced once after the \

@@ -20,6 +20,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "repeated-work",
     group: Group::Compute,
     level: Level::Warn,
+    of_plans: false,
     what: "A statement's FLOPs are repeated along a mesh axis that shards none of its \
         dimensions.",
     why: "Devices along the axis compute the same values: half of the machine on an axis of 2, \

@@ -14,6 +14,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "replicated",
     group: Group::Memory,
     level: Level::Warn,
+    of_plans: false,
     what: "A large declared value is replicated on devices that could each hold a part of it.",
     why: "Memory often decides how many chips a model needs. A copy on every device costs memory \
         on all of them; where a copy is needed temporarily, it can be gathered for that moment.",

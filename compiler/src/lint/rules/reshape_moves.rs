@@ -17,6 +17,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "reshape-moves",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: false,
     what: "A reshape moves data: the sharding of its operand would not leave blocks contiguous.",
     why: "Devices hold blocks of a dimension. A dimension that is split into factors keeps its \
         blocks only where the axes divide the major factor, and merged factors only where the \

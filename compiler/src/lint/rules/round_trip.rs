@@ -11,6 +11,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "round-trip",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: true,
     what: "Collectives reshard a value to a sharding in which it already exists.",
     why: "A declared or computed value exists until its last use: a use can select it by its \
         brackets instead of resharding it back.",

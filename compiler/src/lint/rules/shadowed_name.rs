@@ -11,6 +11,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "shadowed-name",
     group: Group::Tidiness,
     level: Level::Warn,
+    of_plans: false,
     what: "A name hides another: an axis has the name of two others together, or of a dimension, \
         or a value has the name of a function.",
     why: "`D_XY` is D sharded over X and then over Y, unless there is an axis `XY`: then it is \

@@ -20,6 +20,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "small-shard",
     group: Group::Compute,
     level: Level::Warn,
+    of_plans: false,
     what: "A product is sharded so finely that a block is smaller than the matrix unit, though \
         the unsharded dimension is not.",
     why: "The unit multiplies 128x128 (or 256x256) blocks, padded if necessary: a block of 64 \

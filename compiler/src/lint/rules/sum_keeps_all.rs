@@ -18,6 +18,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "sum-keeps-all",
     group: Group::Compute,
     level: Level::Warn,
+    of_plans: false,
     what: "Two arrays are added, each along a dimension that the other lacks and of the same size, \
         and no brackets on the left show that.",
     why: "Dimensions go by name: `[B, D]` and `[B, E]` add up to `[B, D, E]`, every element of \
@@ -44,9 +45,6 @@ output Out[B_X, D]
 };
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
-    if context.is_explicit() {
-        return Vec::new();
-    }
     let sums = context.program.ops.iter().filter(|op| op.phase == Phase::Forward);
     sums.filter_map(|op| finding(context, op)).collect()
 }

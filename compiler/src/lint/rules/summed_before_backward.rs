@@ -13,6 +13,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "summed-before-backward",
     group: Group::Tidiness,
     level: Level::Warn,
+    of_plans: false,
     what: "`backward from` names an array with dimensions, and no gradient of it is given.",
     why: "Gradients are those of a number. Of an array the sum of its elements is differentiated, \
         which is seldom the loss: usually the loss was left out, or the gradient that arrives from \

@@ -20,6 +20,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "tensor-parallel-over-slow",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: false,
     what: "Weights are sharded over a slow axis so that activations are communicated over it, \
         though there are faster axes.",
     why: "Tensor parallelism communicates activations twice per layer, data parallelism \

@@ -21,6 +21,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "uneven-size",
     group: Group::Compute,
     level: Level::Warn,
+    of_plans: false,
     what: "A dimension cannot be sharded since no mesh axis divides its size, or a large share \
         of a padded one is padding.",
     why: "Layouts whose sizes do not divide are not available to the compiler. A vocabulary of \
@@ -53,8 +54,7 @@ output Logits[B_X, V]
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let program = context.program;
-    let uneven =
-        program.dims.indices().filter(|&dim| is_uneven(program, dim) && !context.is_explicit());
+    let uneven = program.dims.indices().filter(|&dim| is_uneven(program, dim));
     let padded = program.dims.indices().filter(|&dim| program.dims[dim].pad);
     uneven
         .filter_map(|dim| finding(context, dim))

@@ -10,6 +10,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "unknown-allow",
     group: Group::Tool,
     level: Level::Warn,
+    of_plans: true,
     what: "An `allow` names something that is not a lint: a code that does not exist, or the \
         code of an error.",
     why: "It silences nothing. Errors cannot be allowed, since a program with an error has no \

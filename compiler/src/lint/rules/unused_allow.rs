@@ -8,6 +8,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "unused-allow",
     group: Group::Tool,
     level: Level::Warn,
+    of_plans: true,
     what: "An `allow` silences a lint that finds nothing there.",
     why: "The accepted fault is gone, or the statement moved; left in place, the `allow` would \
         hide the next one.",

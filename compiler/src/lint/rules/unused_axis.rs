@@ -15,6 +15,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "unused-axis",
     group: Group::Tidiness,
     level: Level::Warn,
+    of_plans: false,
     what: "No bracket of the program names a mesh axis.",
     why: "Every declared value is replicated along the axis, so unless the compiler finds \
         something to slice, the devices along it all do the same work. Usually a subscript is \
@@ -41,7 +42,7 @@ output Tmp[B_X, F_Y]
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let mesh = &context.program.mesh;
-    if context.leaves_axes_open() || context.is_explicit() {
+    if context.leaves_axes_open() {
         return Vec::new();
     }
     let is_named = |axis: AxisId| context.names(AxisRef::whole(axis));

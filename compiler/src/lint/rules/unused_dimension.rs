@@ -13,6 +13,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "unused-dimension",
     group: Group::Tidiness,
     level: Level::Warn,
+    of_plans: false,
     what: "No value has a declared dimension.",
     why: "A reader of the program looks for the value that has it; usually it is left over, or \
         another name was meant.",

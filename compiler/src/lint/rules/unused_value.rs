@@ -19,6 +19,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "unused-value",
     group: Group::Tidiness,
     level: Level::Warn,
+    of_plans: true,
     what: "A value is declared or computed, but no statement uses it and it is not an output.",
     why: "An unused result is computed all the same, and an unused parameter fills memory. \
         Usually an `output` is missing, or another name was meant.",
@@ -43,6 +44,10 @@ output Out[B_X, D]
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let program = context.program;
+    if context.is_explicit() {
+        // The values of a plan are those that the program and its gradients have.
+        return moved(context);
+    }
     if program.outputs.is_empty() {
         // Without outputs the program is a sketch, and every value counts as read.
         return Vec::new();

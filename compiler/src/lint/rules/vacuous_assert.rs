@@ -11,6 +11,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "vacuous-assert",
     group: Group::Tidiness,
     level: Level::Warn,
+    of_plans: false,
     what: "An `assert` cannot fail, whatever the plan.",
     why: "It looks like a check and checks nothing: usually the limit has a wrong unit, or the \
         axis is not of the kind that was meant.",

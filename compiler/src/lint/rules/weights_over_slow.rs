@@ -14,6 +14,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "weights-over-slow",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: false,
     what: "A parameter is gathered over a slow axis, though there are faster axes to shard it \
         over.",
     why: "Sharded over the fast axes of a slice, a weight is gathered at the speed of its links; \

@@ -14,6 +14,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "wide-over-slow",
     group: Group::Communication,
     level: Level::Warn,
+    of_plans: false,
     what: "An f32 value is communicated over the slowest network.",
     why: "Between slices a device has a few GB/s. Gradients that are reduced there in f32 take \
         twice as long as in bf16; the sums inside a slice and the optimizer's copy can stay in \

@@ -252,8 +252,9 @@ fn allow_silences_its_statement_its_file_or_nothing() {
     assert!(
         found(&format!(
             "plan\nallow SW353\n{}",
-            body.replace("One = tanh(In)", "One[B_X] = tanh(In[B_X])")
-                .replace("Two = tanh(In)\n", "")
+            body.replace("One = tanh(In)", "In[B] = AllGather_X(In[B_X])")
+                .replace("Two = tanh(In)", "Out[B_X] = tanh(In[B_X])")
+                .replace("output In", "output Out")
         ))
         .is_empty()
     );
@@ -263,6 +264,18 @@ fn allow_silences_its_statement_its_file_or_nothing() {
         found(&body.replace("input", "allow SW101, SW35\ninput")),
         ["SW901@4", "SW901@4", "SW353@5", "SW353@6"]
     );
+}
+
+#[test]
+fn what_the_search_chose_is_no_finding_in_its_plan() {
+    let source = "hardware h100\nmesh X=8\ndim B=64, D=512, F=1024\ninput x[B_X, D], dy[B_X, D]\n\
+        repeat L=4 {\n  carry x\n  param a[D, F], b[F, D]\n\
+        x = x + gelu(rmsnorm_D(x) *D a) *F b\n}\n\
+        backward from x given dy, microbatches=4\noptimizer adam over X, master=f32\n";
+    let planned = shardwise::plan("layers", source, &Options::default());
+    let plan = planned.unwrap_or_else(|e| panic!("{e}")).to_string();
+    let linted = lint::lint("layers.plan", &plan, &Options::default(), &Settings::default());
+    assert_eq!(codes_of(&linted), Vec::<&str>::new(), "{plan}{}", drawn(&linted.reports()));
 }
 
 #[test]
