@@ -52,6 +52,7 @@ mod plot;
 mod records;
 mod resident;
 mod serving;
+mod shared_time;
 mod stage_layers;
 mod strategy;
 mod table;
@@ -68,6 +69,7 @@ use shardwise_ir::stages::Schedule;
 use crate::diagnostics::Findings;
 use crate::display::Format;
 use crate::options::{Objective, Options};
+use shared_time::SharedTime;
 
 pub use against::Against;
 pub use candidate::{Recompute, Staging};
@@ -119,7 +121,7 @@ pub struct Request {
     pub best: usize,
     /// Branches that could be better by this fraction at most are cut.
     pub within: f64,
-    /// Time for all of it; the best so far is returned.
+    /// Time for all of it, what-if and curves included; the best so far is returned.
     pub timeout: Option<Duration>,
     /// Whether every candidate is planned, and none is cut: to check the search.
     pub exhaustive: bool,
@@ -210,7 +212,8 @@ pub struct Tuned {
     pub batch: Option<u64>,
     /// The dtypes of products with weights that were compared.
     pub dtypes: Vec<&'static str>,
-    /// Those that the program or the chip cannot have, with the reason.
+    /// What was not compared, with the reason: such dtypes as the program or the chip cannot have,
+    /// and better machines without a plan.
     pub left_out: Vec<String>,
     /// The time that is minimized: `serial`, `comm`, `overlap` or `scheduled`.
     pub objective: &'static str,
@@ -310,6 +313,8 @@ pub fn tune(
     options: &Options,
     report: Report<'_>,
 ) -> Result<Tuned, Refused> {
+    // What-if has the other half of the time.
+    let mut time = SharedTime::new(request.timeout, 1 + usize::from(request.what_if));
     let template = template::Template::new(name, source, request, options)?;
     let (batches, without) = template.possible_batches(request)?;
     let hardware = template.hardware()?;
@@ -340,13 +345,17 @@ pub fn tune(
     let against = against::planned(&template, &candidates, request, options)?;
     let of_candidates =
         candidates.iter().map(|of| &of.shape).collect::<indexmap::IndexSet<_>>().len();
-    let search = branch::Search::new(&template, candidates, request, options, report);
+    let own = Request { timeout: time.next(), ..request.clone() };
+    let search = branch::Search::new(&template, candidates, &own, options, report);
     let mut tuned = search.run()?;
     tuned.space.shapes = of_candidates;
     tuned.against = against;
     tuned.left_out = left_out;
-    if request.what_if && !options.cancellation.is_cancelled() {
-        tuned.what_if = what_if::answers(name, source, (request, &hardware), options);
+    if request.what_if {
+        let request = Request { timeout: time.next(), ..request.clone() };
+        let (answers, without) = what_if::answers(name, source, (&request, &hardware), options);
+        tuned.what_if = answers;
+        tuned.left_out.extend(without);
     }
     Ok(tuned)
 }

@@ -15,10 +15,14 @@ use super::planning::{HardwareFileArgs, RateArgs, SearchArgs, count, count_of_se
 const MOST_CHIPS: u64 = 1 << 20;
 /// The heading in help of what is searched.
 const SPACE: &str = "Space";
+/// The help of a limit that is for all searches of the command together.
+const TIMEOUT: &str =
+    "Time limit of the command; the best so far is printed with its optimality gap";
 /// The heading in help of sizes.
 const HEADING: &str = "Sizes and hardware";
 
 #[derive(Args, Debug)]
+#[command(mut_arg("timeout", |timeout| timeout.help(TIMEOUT)))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct TuneArgs {
     /// The program; `-` is standard input.

@@ -8,6 +8,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::shared_time::SharedTime;
 use super::{Refused, Report, Request, Strategy, Tuned, plot, table, tune};
 use crate::display::table::markdown_table;
 use crate::display::units::counted;
@@ -71,8 +72,9 @@ pub fn curve(
 ) -> Result<Curve, Refused> {
     let mut points: Vec<Point> = Vec::new();
     let (mut first, mut refusal, mut objective) = (None, None, options.objective.name());
+    let mut time = SharedTime::new(request.timeout, chips.len());
     for &chips in chips {
-        let request = Request { chips, ..request.clone() };
+        let request = Request { chips, timeout: time.next(), ..request.clone() };
         let (tuned, refused) = match tune(name, source, &request, options, report) {
             Ok(tuned) => (Some(tuned), None),
             Err(refused) => {

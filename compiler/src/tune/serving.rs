@@ -35,8 +35,9 @@ use serde::Serialize;
 pub use deployment::{Deployment, Kind, Pool};
 
 use super::curve::doubled;
+use super::shared_time::SharedTime;
 use super::template::pairs;
-use super::{Refused, Report, Request, Strategy, tune};
+use super::{Dtypes, Refused, Report, Request, Strategy, tune};
 use crate::display::{Format, units};
 use crate::options::Options;
 use checks::Checked;
@@ -103,9 +104,13 @@ pub fn serve(
     options: &Options,
     report: Report<'_>,
 ) -> Result<Served, Refused> {
-    let of = |phase: &(String, String), batches: &[u64], limit: Option<f64>, raise: &str| {
+    let [prompts, sequences] =
+        [&serve.prompts, &serve.sequences].map(|batches| replicas(batches, request));
+    let mut time = SharedTime::new(request.timeout, prompts.len() + sequences.len());
+    let mut of = |phase: &(String, String), of: &[Replica], limit: Option<f64>, raise: &str| {
         let request = Request { latency_s: limit, ..request.clone() };
-        points(phase, batches, &request, options, report).map_err(|refused| match refused {
+        let found = points(phase, of, (&request, &mut time), options, report);
+        found.map_err(|refused| match refused {
             Refused::TooSlow(text, _) => {
                 Refused::Options(format!("`{}`: {text}; {raise}, or use more --chips", phase.0))
             }
@@ -114,9 +119,9 @@ pub fn serve(
     };
     let checked = checks::checked(serve, request, options)?;
     let raise = "raise --ttft, allow fewer --prompts";
-    let prefill = of(&serve.prefill, &serve.prompts, serve.first_s, raise)?;
+    let prefill = of(&serve.prefill, &prompts, serve.first_s, raise)?;
     let raise = "raise --tpot, allow a smaller --batch";
-    let decode = of(&serve.decode, &serve.sequences, serve.next_s, raise)?;
+    let decode = of(&serve.decode, &sequences, serve.next_s, raise)?;
     let Checked { capacity_bytes, remarks } = checked;
     let phases = Phases { chips: request.chips, capacity_bytes, serve, prefill, decode };
     let (all, bound_per_s) = (phases.deployments(), phases.bound());
@@ -147,12 +152,25 @@ fn no_two_phases(serve: &Serve, chips: u64) -> String {
     )
 }
 
-/// A phase on replicas of each size with each batch, but those that are refused. If all are, the
+/// A number of chips with the size of a batch and dtypes.
+type Replica = (u64, u64, Dtypes);
+
+/// Replicas of each size with each batch.
+fn replicas(batches: &[u64], request: &Request) -> Vec<Replica> {
+    let sizes = doubled(1, request.chips).into_iter();
+    let of_size = |chips| {
+        let pairs = pairs(batches, &request.dtypes);
+        pairs.into_iter().map(move |(batch, dtypes)| (chips, batch, dtypes))
+    };
+    sizes.flat_map(of_size).collect()
+}
+
+/// A phase on these replicas, but those that are refused. If all are, the
 /// error is that of the fastest, or of the last where none is only too slow.
 fn points(
     (name, text): &(String, String),
-    batches: &[u64],
-    request: &Request,
+    replicas: &[Replica],
+    (request, time): (&Request, &mut SharedTime),
     options: &Options,
     report: Report<'_>,
 ) -> Result<Vec<Point>, Refused> {
@@ -161,21 +179,19 @@ fn points(
         Refused::TooSlow(_, fastest_s) => *fastest_s,
         Refused::Program(_) | Refused::Options(_) => f64::INFINITY,
     };
-    for chips in doubled(1, request.chips) {
-        for (batch, dtypes) in pairs(batches, &request.dtypes) {
-            let (batches, dtypes) = (vec![batch], vec![dtypes]);
-            let one = Request { chips, batches, dtypes, best: 1, ..request.clone() };
-            match tune(name, text, &one, options, report) {
-                Ok(mut tuned) => {
-                    let mut strategy = tuned.strategies.swap_remove(0);
-                    strategy.lower_bound_s = tuned.lower_bound_s;
-                    found.push(Point { chips, batch, strategy });
-                }
-                Err(refused) => {
-                    let before_s = refusal.as_ref().map_or(f64::INFINITY, fastest_s);
-                    if fastest_s(&refused) <= before_s {
-                        refusal = Some(refused);
-                    }
+    for &(chips, batch, dtypes) in replicas {
+        let (batches, dtypes, timeout) = (vec![batch], vec![dtypes], time.next());
+        let one = Request { chips, batches, dtypes, timeout, best: 1, ..request.clone() };
+        match tune(name, text, &one, options, report) {
+            Ok(mut tuned) => {
+                let mut strategy = tuned.strategies.swap_remove(0);
+                strategy.lower_bound_s = tuned.lower_bound_s;
+                found.push(Point { chips, batch, strategy });
+            }
+            Err(refused) => {
+                let before_s = refusal.as_ref().map_or(f64::INFINITY, fastest_s);
+                if fastest_s(&refused) <= before_s {
+                    refusal = Some(refused);
                 }
             }
         }

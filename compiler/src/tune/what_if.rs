@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use shardwise_ir::hardware::Hardware;
 
+use super::shared_time::SharedTime;
 use super::{Request, Strategy, Tuned, tune};
 use crate::display::units;
 use crate::options::Options;
@@ -28,32 +29,49 @@ pub struct WhatIf {
     pub best: Strategy,
 }
 
-/// The best strategies on machines that have more of one thing each. What fits this machine fits
-/// those, so a search without an answer is one that was interrupted, and is left out.
+/// The best strategies on machines that have more of one thing each, which share the time limit;
+/// and a line for each without one. What fits this machine fits those, so a search without an
+/// answer is one that was interrupted.
 pub(super) fn answers(
     name: &str,
     source: &str,
     (request, hardware): (&Request, &Hardware),
     options: &Options,
-) -> Vec<WhatIf> {
-    let request = Request { best: 1, against: Vec::new(), what_if: false, ..request.clone() };
-    let of = |what: String, options: &Options| {
+) -> (Vec<WhatIf>, Vec<String>) {
+    let machines = better(hardware, options);
+    let mut time = SharedTime::new(request.timeout, machines.len());
+    let one = Request { best: 1, against: Vec::new(), what_if: false, ..request.clone() };
+    let is_stopped = || options.cancellation.is_cancelled();
+    let mut best = |options: &Options| {
+        let request = Request { timeout: time.next(), ..one.clone() };
         let tuned = tune(name, source, &request, options, &|_| ()).ok()?;
-        Some(WhatIf { what, best: tuned.strategies.into_iter().next()? })
+        tuned.strategies.into_iter().next()
     };
-    let memory = options.memory.or(hardware.hbm_bytes).filter(|bytes| bytes.is_finite());
-    let mut answers = Vec::new();
-    if let Some(bytes) = memory {
-        let options = Options { memory: Some(bytes + MORE_BYTES), ..options.clone() };
-        answers.extend(of(format!("{} more memory", units::bytes(MORE_BYTES)), &options));
+    let (mut answers, mut without) = (Vec::new(), Vec::new());
+    for (what, options) in machines {
+        if let Some(best) = (!is_stopped()).then(|| best(&options)).flatten() {
+            answers.push(WhatIf { what, best });
+        } else {
+            let when = if is_stopped() { "it was stopped" } else { "the time was over" };
+            without.push(format!("with {what}: no plan was found before {when}"));
+        }
     }
-    for (what, faster) in faster(hardware) {
+    (answers, without)
+}
+
+/// What the machines have more, each with the options of planning for it.
+fn better(hardware: &Hardware, options: &Options) -> Vec<(String, Options)> {
+    let memory = options.memory.or(hardware.hbm_bytes).filter(|bytes| bytes.is_finite());
+    let larger = memory.map(|bytes| {
+        let options = Options { memory: Some(bytes + MORE_BYTES), ..options.clone() };
+        (format!("{} more memory", units::bytes(MORE_BYTES)), options)
+    });
+    let faster = faster(hardware).into_iter().map(|(what, faster)| {
         let (own, mut known) = (Some(faster.name.clone()), options.known.clone());
         known.push(faster);
-        let options = Options { hardware: own, known, ..options.clone() };
-        answers.extend(of(format!("twice the bandwidth {what}"), &options));
-    }
-    answers
+        (format!("twice the bandwidth {what}"), Options { hardware: own, known, ..options.clone() })
+    });
+    larger.into_iter().chain(faster).collect()
 }
 
 /// The chip with faster links, for each kind that it has.
