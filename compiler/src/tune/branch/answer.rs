@@ -80,9 +80,13 @@ impl Search<'_, '_> {
     fn nothing(&self) -> Refused {
         let left = self.space.left;
         if left > 0 {
+            let (ended, longer) = if self.space.stopped {
+                ("was stopped", "let it run for longer")
+            } else {
+                ("ended", "give it more time, with a longer --timeout or without one")
+            };
             return Refused::Options(format!(
-                "the search ended before any of {left} candidates had a plan; give it more time, \
-                    with a longer --timeout or without one"
+                "the search {ended} before any of {left} candidates had a plan; {longer}"
             ));
         }
         let chips = units::counted(self.request.chips, "chip");
