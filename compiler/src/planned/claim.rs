@@ -19,6 +19,9 @@ const MARK: &str = "# found: ";
 /// The least gap that is written, in percent: none is zero where nothing is proven.
 const LEAST_GAP: f64 = 0.1;
 
+/// How many times the bound a plan takes from which the bound says little.
+const FAR: f64 = 10.0;
+
 /// The claim with the fingerprint of the plan that it is about.
 pub(crate) fn sign(claim: &str, plan: &str) -> String {
     format!("{claim} [{:016x}]", fingerprint(plan))
@@ -62,20 +65,15 @@ impl Planned {
         let (own, book) = (self.objective_s(&self.report), self.objective_s(&self.textbook));
         let proof = match optimality {
             Optimality::Optimal => "optimal".to_owned(),
-            Optimality::Bounded { .. } => {
-                let gap = if own > 0.0 { 100.0 * (own / self.lower_bound_s() - 1.0) } else { 0.0 };
-                if gap.is_finite() {
-                    format!("within {:.1}% of the optimum", gap.max(LEAST_GAP))
-                } else {
-                    "with no bound of the optimum".to_owned()
-                }
-            }
+            Optimality::Bounded { .. } => above_bound(own, self.lower_bound_s()),
         };
         let per_cent = 100.0 * (book - own).abs() / book;
         let saving = if self.rules_fail {
             "the textbook's rules find no plan".to_owned()
         } else if own < book {
             format!("{per_cent:.1}% under the textbook's {}", units::seconds(book))
+        } else if book == 0.0 && own > 0.0 {
+            "the textbook's takes no time, and does not fit".to_owned()
         } else if own > book * (1.0 + 1e-9) {
             format!(
                 "{per_cent:.1}% over the textbook's {}, which does not fit",
@@ -91,5 +89,35 @@ impl Planned {
             format!("; as cheap from {}", alternatives.join(" or "))
         };
         format!("{proof} ({}); {saving}{equal}", self.objective.name())
+    }
+}
+
+/// How far a plan is above the bound of the optimum: what is not proven has a gap.
+fn above_bound(own_s: f64, bound_s: f64) -> String {
+    let times = if own_s > 0.0 { own_s / bound_s } else { 1.0 };
+    if times.is_infinite() {
+        "with no bound of the optimum".to_owned()
+    } else if times > FAR {
+        format!("at most {times:.0} times the optimum, a bound that says little")
+    } else {
+        format!("within {:.1}% of the optimum", (100.0 * (times - 1.0)).max(LEAST_GAP))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::above_bound;
+
+    #[test]
+    fn a_bound_that_is_far_below_is_put_in_words() {
+        let cases = [
+            (0.0, 0.0, "within 0.1% of the optimum"),
+            (3.0, 2.0, "within 50.0% of the optimum"),
+            (64.0, 2.0, "at most 32 times the optimum, a bound that says little"),
+            (1.0, 0.0, "with no bound of the optimum"),
+        ];
+        for (own_s, bound_s, words) in cases {
+            assert_eq!(above_bound(own_s, bound_s), words);
+        }
     }
 }
