@@ -123,7 +123,7 @@ fn proof(tuned: &Tuned) -> String {
     let bound = if gap < 0.05 {
         format!("nothing in this space takes less{each} than the first")
     } else if gap.is_infinite() {
-        "there is no bound of this space yet".to_owned()
+        "there is no bound of the whole space".to_owned()
     } else {
         format!(
             "nothing in this space takes less{each} than {}; the first is within {gap:.1}% of that",
