@@ -130,7 +130,7 @@ fn range(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
 
 fn draw(area: &Area<'_>, roofline: &Roofline) -> Drawn {
     let frame = roofline.frame();
-    chart::grid(area, &frame, |rate| chart::count(rate) + "FLOP/s")?;
+    chart::grid(area, &frame, [chart::count, |rate| chart::count(rate) + "FLOP/s"])?;
     let peaks = roofline.peaks();
     for &peak in &peaks {
         roof(area, &frame, peak, roofline.bandwidth)?;

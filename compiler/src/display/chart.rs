@@ -100,12 +100,16 @@ pub(crate) fn write(
     area.draw(&Text::new(text.to_owned(), at, style))
 }
 
-/// Lines and numbers at round values, and the frame; `y_text` words the numbers of the left axis.
-pub(crate) fn grid(area: &Area<'_>, frame: &Frame, y_text: fn(f64) -> String) -> Drawn {
+/// Lines and numbers at round values, and the frame; the numbers of the axes in words.
+pub(crate) fn grid(
+    area: &Area<'_>,
+    frame: &Frame,
+    [x_text, y_text]: [fn(f64) -> String; 2],
+) -> Drawn {
     for size in ticks(frame.x) {
         let x = frame.column(size);
         area.draw(&PathElement::new(vec![(x, TOP), (x, Frame::FLOOR)], GRID.stroke_width(1)))?;
-        write(area, &count(size), (x, Frame::FLOOR + 8), 13, (HPos::Center, VPos::Top))?;
+        write(area, &x_text(size), (x, Frame::FLOOR + 8), 13, (HPos::Center, VPos::Top))?;
     }
     for value in ticks(frame.y) {
         let y = frame.row(value);

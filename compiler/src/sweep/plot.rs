@@ -48,7 +48,7 @@ pub(super) fn svg(swept: &Swept) -> Result<String, String> {
 
 fn draw(area: &Area<'_>, panel: &Panel) -> Drawn {
     let frame = Frame { x: panel.x_range(), y: panel.y_range() };
-    chart::grid(area, &frame, chart::seconds)?;
+    chart::grid(area, &frame, [chart::count, chart::seconds])?;
     strips(area, &frame, panel)?;
     for series in panel.series.iter().filter(|series| series.rank.is_none()) {
         area.draw(&PathElement::new(frame.path(&series.links), FAINT.stroke_width(1)))?;

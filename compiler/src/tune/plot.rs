@@ -10,8 +10,6 @@ use super::{Strategy, Tuned};
 use crate::display::chart::{self, Area, Drawn, FAINT, Frame, INK, PALETTE, write};
 use crate::display::units;
 
-/// Bytes of a gigabyte, in which memory is counted.
-const GIGABYTE: f64 = 1e9;
 /// Pixels of a point.
 const RADIUS: i32 = 4;
 
@@ -19,6 +17,7 @@ const RADIUS: i32 = 4;
 struct Plot {
     title: String,
     x_text: &'static str,
+    x_number: fn(f64) -> String,
     /// All points, seconds over what `x_text` counts.
     points: Vec<(f64, f64)>,
     /// The points on the line, with their words.
@@ -29,7 +28,7 @@ struct Plot {
 
 /// The picture of the strategies on one number of chips.
 pub(super) fn of_strategies(tuned: &Tuned) -> Result<String, String> {
-    let place = |seconds: f64, bytes: f64| (bytes / GIGABYTE, seconds);
+    let place = |seconds: f64, bytes: f64| (bytes, seconds);
     let words = |of: &Strategy| ((place(of.objective_s, of.peak_bytes)), of.in_words());
     let plot = Plot {
         title: format!(
@@ -38,7 +37,8 @@ pub(super) fn of_strategies(tuned: &Tuned) -> Result<String, String> {
             units::counted(tuned.chips, "chip"),
             tuned.hardware
         ),
-        x_text: "GB of a device at the peak (log)",
+        x_text: "memory of a device at the peak (log)",
+        x_number: units::bytes,
         points: tuned.time_and_memory.iter().map(|&(s, bytes)| place(s, bytes)).collect(),
         line: tuned.pareto.iter().map(words).collect(),
         ideal: Vec::new(),
@@ -60,6 +60,7 @@ pub(super) fn of_curve(curve: &Curve) -> Result<String, String> {
     let plot = Plot {
         title: curve.program.clone(),
         x_text: "chips (log)",
+        x_number: chart::count,
         ideal: points.iter().map(|&(chips, _)| (chips, longest_s * fewest / chips)).collect(),
         points,
         line,
@@ -70,7 +71,7 @@ pub(super) fn of_curve(curve: &Curve) -> Result<String, String> {
 fn draw(area: &Area<'_>, plot: &Plot) -> Drawn {
     let all = || plot.points.iter().chain(&plot.ideal);
     let frame = Frame { x: around(all().map(|at| at.0)), y: around(all().map(|at| at.1)) };
-    chart::grid(area, &frame, chart::seconds)?;
+    chart::grid(area, &frame, [plot.x_number, chart::seconds])?;
     chart::words(area, &plot.title, plot.x_text, "time (log)")?;
     area.draw(&PathElement::new(frame.path(&plot.ideal), FAINT.stroke_width(2)))?;
     for at in frame.path(&plot.points) {
