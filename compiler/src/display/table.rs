@@ -45,6 +45,11 @@ pub(crate) fn markdown_table(heads: &[&str], rows: &[Vec<String>], texts: &[&str
     head + &rows.iter().map(|row| line(&escaped(row))).collect::<String>()
 }
 
+/// Lines as paragraphs in Markdown, which joins lines.
+pub(crate) fn paragraphs(lines: &str) -> String {
+    lines.trim_end().replace('\n', "\n\n") + "\n"
+}
+
 fn aligned(column: Column, cell: &str) -> String {
     let blanks = |width: usize| " ".repeat(width.saturating_sub(cell.width()));
     match column {

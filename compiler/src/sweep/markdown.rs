@@ -2,7 +2,7 @@
 
 use super::table::{Column, coordinates, costs, costs_head, legend};
 use super::{Point, Swept};
-use crate::display::table::markdown_table;
+use crate::display::table::{markdown_table, paragraphs};
 
 pub(super) fn markdown(swept: &Swept) -> String {
     let (columns, costs) = (coordinates(swept), costs_head(swept));
@@ -13,9 +13,9 @@ pub(super) fn markdown(swept: &Swept) -> String {
     heads.extend(costs.iter().map(String::as_str).filter(|head| !head.is_empty()));
     let rows = swept.points.iter().map(|point| row(swept, point, &columns, &is_shown));
     let rows: Vec<Vec<String>> = rows.collect();
-    // A star would make a list of the line that it begins, and lines are one paragraph.
-    let legend = legend(swept).replacen('*', "\\*", 1).replace('\n', "\n\n");
-    markdown_table(&heads, &rows, &texts) + "\n" + &legend + "\n"
+    // A star would make a list of the line that it begins.
+    let legend = legend(swept).replacen('*', "\\*", 1);
+    markdown_table(&heads, &rows, &texts) + "\n" + &paragraphs(&legend)
 }
 
 /// The cells of a point: its reason stands in the last where it has no plan.

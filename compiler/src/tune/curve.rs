@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::shared_time::SharedTime;
 use super::{Refused, Report, Request, Strategy, Tuned, plot, table, tune};
-use crate::display::table::markdown_table;
+use crate::display::table::{markdown_table, paragraphs};
 use crate::display::units::counted;
 use crate::display::{Format, csv};
 use crate::metrics;
@@ -179,7 +179,7 @@ fn text(curve: &Curve) -> String {
 }
 
 fn markdown(curve: &Curve) -> String {
-    markdown_table(&heads(curve), &rows(curve), &TEXTS) + "\n" + &remarks(curve)
+    markdown_table(&heads(curve), &rows(curve), &TEXTS) + "\n" + &paragraphs(&remarks(curve))
 }
 
 /// Where the efficiency falls off, and why numbers of chips have no strategy.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr;
 
 use super::{AXES, Strategy, Tuned};
-use crate::display::table::{self, Column, markdown_table};
+use crate::display::table::{self, Column, markdown_table, paragraphs};
 use crate::display::units;
 use crate::display::units::counted;
 use crate::metrics;
@@ -29,7 +29,7 @@ pub(super) fn text(tuned: &Tuned) -> String {
 }
 
 pub(super) fn markdown(tuned: &Tuned) -> String {
-    markdown_table(&heads(tuned), &rows(tuned), &TEXTS) + "\n" + &remarks(tuned)
+    markdown_table(&heads(tuned), &rows(tuned), &TEXTS) + "\n" + &paragraphs(&remarks(tuned))
 }
 
 /// A line for the heads and each row; columns with these heads are text, the others numbers.

@@ -1,7 +1,7 @@
 //! Deployments for people.
 
 use super::{Deployment, Kind, Pool, Served};
-use crate::display::table::markdown_table;
+use crate::display::table::{markdown_table, paragraphs};
 use crate::display::units;
 use crate::display::units::counted;
 use crate::metrics;
@@ -19,7 +19,7 @@ pub(super) fn text(served: &Served) -> String {
 }
 
 pub(super) fn markdown(served: &Served) -> String {
-    markdown_table(&heads(served), &rows(served), &TEXTS) + "\n" + &remarks(served)
+    markdown_table(&heads(served), &rows(served), &TEXTS) + "\n" + &paragraphs(&remarks(served))
 }
 
 /// The heads of the columns, with one for prices where a chip-hour has one.
