@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "communication-bound",
     group: Group::Communication,
     level: Level::Allow,
-    of_plans: false,
+    of_plans: true,
     what: "The collectives of a product take longer than its compute.",
     why: "Even if everything overlaps, the devices idle. Which is larger depends on the batch \
         per device: both grow with it where activations are communicated, only compute does where \
