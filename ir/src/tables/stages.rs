@@ -222,13 +222,24 @@ impl Stages {
                 Run::Layers(count) => {
                     let begins = std::iter::once(&0).chain(&ends).take(ends.len());
                     let received = begins.filter(|&begin| (first..before).contains(begin)).count();
-                    let longest = Ratio { sum: count.saturating_mul(self.most), of: self.passed };
-                    (longest, received as u64)
+                    (self.on_longest_of_kinds(count), received as u64)
                 }
             };
             split.push(own);
         }
         split
+    }
+
+    /// How many of so many layers of one kind count for the longest stage. Who lists layers mostly
+    /// evens out that kinds take different times, so that the average counts there.
+    fn on_longest_of_kinds(&self, count: u64) -> Ratio {
+        let (longest, stages) = if self.is_spread() {
+            (self.most, 1)
+        } else {
+            (self.held.iter().sum(), self.held.len() as u64)
+        };
+        let of = self.passed.saturating_mul(stages);
+        Ratio { sum: count.saturating_mul(longest), of }
     }
 
     /// The positions of all blocks together.
