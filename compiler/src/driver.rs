@@ -23,7 +23,7 @@ use crate::forms;
 use crate::hardware::named_file::hardware_file;
 use crate::options::{Options, Strategy};
 use crate::pass_faults;
-use crate::planned::{self, NoPlan, Origin, Planned, attention_site, budget, claim};
+use crate::planned::{NoPlan, Origin, Planned, attention_site, budget, claim};
 
 /// A program that was read, with its diagnostics.
 #[derive(Debug)]
@@ -359,71 +359,33 @@ fn planned<'p>(
 /// A plan with its costs and its claim of optimality.
 type Made = (ExpandedPlan<'static>, Reports, Origin);
 
-/// The plan of a program; where memory limits it, that of the program without what frameworks keep
-/// where memory allows, if that is cheaper. Plans of the latter are all of the former and more, so
-/// that its bound holds for both.
+/// The plan of a program; where the plan without a limit does not fit into memory, that of the
+/// program without what frameworks keep where memory allows. Plans of the former are plans of the
+/// latter in more memory, so that its bound holds for both.
 fn made_to_fit(
     program: Analyzed,
     options: &Options,
     request: Request,
 ) -> Result<Made, NoPlan<Vec<Diag>>> {
-    let smaller = pipeline::saving_memory(&program);
-    let kept = made(program, options, request.clone());
-    let Some(smaller) = smaller.filter(|_| is_short_of_memory(&kept, &request)) else {
-        return kept;
+    let Some(smaller) = pipeline::saving_memory(&program) else {
+        return made(program, options, request);
     };
-    let again = made(smaller.into(), options, request.clone());
-    match (kept, again) {
-        (Ok(kept), Err(_)) => Ok(kept),
-        (Ok(kept), Ok(again)) if is_cheaper(&kept, &again, &request) => {
-            Ok(bounded_by(kept, &again))
+    let is_known = request.goal.as_ref().is_some_and(|goal| goal.unlimited_s.is_some());
+    let is_sum = options.objective.is_sum();
+    // What is no sum is searched from plans within memory.
+    let capacity = request.capacity.filter(|_| !is_sum);
+    if !is_known {
+        match made(program, options, Request { capacity, ..request.clone() }) {
+            Ok(kept) if fits(&kept, &request) => return Ok(kept),
+            Err(not_below @ NoPlan::NotBelow(_)) if is_sum => return Err(not_below),
+            _ => {}
         }
-        (Err(NoPlan::NotBelow(kept_s)), Err(NoPlan::NotBelow(again_s))) => {
-            let both = kept_s.zip(again_s);
-            Err(NoPlan::NotBelow(both.map(|(kept_s, again_s)| kept_s.min(again_s))))
-        }
-        (Err(not_below @ NoPlan::NotBelow(_)), Err(NoPlan::Refused(_))) => Err(not_below),
-        (_, again) => again,
     }
-}
-
-/// Whether a plan does not fit into memory, or takes longer to do so.
-fn is_short_of_memory(kept: &Result<Made, NoPlan<Vec<Diag>>>, request: &Request) -> bool {
-    match kept {
-        Ok(made) => !fits(made, request) || is_limited(made),
-        Err(NoPlan::Refused(diags)) => diags.iter().any(|diag| diag.code == codes::budget::NO_ROOM),
-        // What computes more takes no less, but may be within memory what the other is not.
-        Err(NoPlan::NotBelow(lower_bound_s)) => lower_bound_s.is_some_and(|lower_bound_s| {
-            let is_limited = request.capacity.is_some_and(f64::is_finite);
-            is_limited || !request.is_out_of_reach(lower_bound_s)
-        }),
-    }
-}
-
-/// Whether a plan fits, and takes no more than another one.
-fn is_cheaper(made: &Made, other: &Made, request: &Request) -> bool {
-    fits(made, request) && seconds(made, request) <= seconds(other, request)
+    made(smaller.into(), options, request)
 }
 
 fn fits((_, reports, _): &Made, request: &Request) -> bool {
     request.capacity.is_none_or(|capacity| reports.plan.memory.peak_bytes <= capacity)
-}
-
-/// Whether memory makes a plan costlier.
-fn is_limited((_, _, origin): &Made) -> bool {
-    matches!(origin, Origin::Searched(found) if found.unlimited_s.is_some())
-}
-
-/// A plan with the bound of another one that takes no less, of a program with more plans.
-fn bounded_by(mut made: Made, other: &Made) -> Made {
-    if let (Origin::Searched(found), Origin::Searched(of_other)) = (&mut made.2, &other.2) {
-        found.optimality = of_other.optimality;
-    }
-    made
-}
-
-fn seconds((_, reports, _): &Made, request: &Request) -> f64 {
-    planned::objective_s(&reports.plan, request.objective)
 }
 
 fn made(program: Analyzed, options: &Options, request: Request) -> Result<Made, NoPlan<Vec<Diag>>> {

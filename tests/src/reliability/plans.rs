@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use shardwise::explain::{Target, explain};
 use shardwise::json::PlanJson;
-use shardwise::lint::{Settings, lint};
 use shardwise::verify::{Setup, verify};
 use shardwise::{Findings, Options, Planned, Strategy, diff};
 
@@ -30,8 +29,7 @@ pub(super) fn laws() -> Vec<Law> {
         ),
         law(
             "plan of a plan",
-            "A plan is accepted by `check` without a finding, formats to itself, and is planned \
-             to itself.",
+            "A plan is read without an error, formats to itself, and is planned to itself.",
             PROGRAMS,
             1,
             is_its_own_plan,
@@ -82,7 +80,7 @@ fn is_its_own_plan(input: &Input) -> Checked {
     let Ok(found) = input.plan() else { return Ok(Outcome::DoesNotApply) };
     let text = found.to_string();
     let explicit = Options { explicit: true, ..Options::default() };
-    let findings = lint("plan", &text, &explicit, &Settings::default()).reports();
+    let findings = shardwise::check("plan", &text, &explicit).findings;
     if !findings.is_empty() {
         return Err(format!("{findings}\n{text}"));
     }
