@@ -123,19 +123,19 @@ pub enum Run {
 /// A number that need not be whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ratio {
-    sum: u64,
-    of: u64,
+    numerator: u64,
+    denominator: u64,
 }
 
 impl Ratio {
     /// So many times as much, rounded up.
     fn times(self, times: u64) -> u64 {
-        self.sum.saturating_mul(times).div_ceil(self.of.max(1))
+        self.numerator.saturating_mul(times).div_ceil(self.denominator.max(1))
     }
 
     /// What is left of so much, rounded up.
     fn rest(self, all: u64) -> u64 {
-        all.saturating_sub(self.sum / self.of.max(1))
+        all.saturating_sub(self.numerator / self.denominator.max(1))
     }
 }
 
@@ -179,7 +179,7 @@ impl Stages {
             layers,
             held,
             most,
-            on_longest: Ratio { sum: most, of: 1 },
+            on_longest: Ratio { numerator: most, denominator: 1 },
             received,
             passed,
             is_part: false,
@@ -238,8 +238,8 @@ impl Stages {
         } else {
             (self.held.iter().sum(), self.held.len() as u64)
         };
-        let of = self.passed.saturating_mul(stages);
-        Ratio { sum: count.saturating_mul(longest), of }
+        let denominator = self.passed.saturating_mul(stages);
+        Ratio { numerator: count.saturating_mul(longest), denominator }
     }
 
     /// The positions of all blocks together.
@@ -258,7 +258,7 @@ impl Stages {
     /// How often a device of the busiest stage receives a microbatch for these layers, in each
     /// direction.
     pub fn receives(&self, microbatches: u64, trains: bool) -> TripCount {
-        let by_stage = Ratio { sum: self.received, of: self.held.len() as u64 };
+        let by_stage = Ratio { numerator: self.received, denominator: self.held.len() as u64 };
         let done = by_stage.times(microbatches);
         let average = self.on_average(self.received.saturating_mul(microbatches));
         let own = if self.is_part { average } else { done };
@@ -346,7 +346,8 @@ impl Stages {
     /// How often a device of the busiest stage runs an operation of a layer that stands in it
     /// `inner` times, for all microbatches, which go back through the stages where it `trains`.
     pub fn trip_count(&self, microbatches: u64, inner: u64, trains: bool) -> TripCount {
-        let run = Ratio { sum: self.halved(self.on_longest.sum), ..self.on_longest };
+        let numerator = self.halved(self.on_longest.numerator);
+        let run = Ratio { numerator, ..self.on_longest };
         let done = run.times(microbatches.saturating_mul(inner));
         let elsewhere = self.on_longest.rest(self.layers.iter().sum()).saturating_mul(inner);
         let idle = self.idle(elsewhere, (microbatches, trains));

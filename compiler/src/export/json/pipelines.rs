@@ -58,7 +58,7 @@ fn by_stage(planned: &Planned, staged: &Staged) -> Vec<StageJson> {
         layers: of.layers,
         in_flight: of.in_flight,
         busy_s: of.busy_s,
-        peak_bytes: of.memory.peak_bytes as u64,
+        peak_bytes: of.memory.peak_bytes.round() as u64,
     };
     stages.map(one).collect()
 }

@@ -91,7 +91,8 @@ impl<'f, 'a> Filling<'f, 'a> {
     }
 
     /// The candidates that fit with nothing kept: those of the solutions that would be the fastest
-    /// that fit, and the fastest as they are.
+    /// that fit, and the fastest as they are. Of those with the same time and memory one stands for
+    /// all.
     fn starts(&self, solutions: &[Solution], all: &IndexSet<ValueId>) -> Vec<Candidate> {
         let start = |of: &Solution| {
             let candidate = self.below(of.assignment.clone(), all.clone(), f64::INFINITY)?;

@@ -263,3 +263,20 @@ fn sums_over_microbatches_and_what_stages_read_are_in_memory_until_the_last_one(
         assert!(schedule == "gpipe" || inputs >= targets, "{schedule}: {inputs} of {targets}");
     }
 }
+
+/// At measured rates the largest of unequal stages takes what the plan does, what the allocator
+/// holds included.
+#[test]
+fn the_largest_stage_has_the_peak_of_the_plan() {
+    let source = "hardware h100, rates=measured\nmesh Z=4 ib, Y=8\n\
+        dim B=512, T=1024, D=4096, F=16384\n\
+        input x[B, T, D], dy[B, T, D]\n\
+        pipeline Z, microbatches=32 of B, schedule=1f1b, layers=[3, 5, 5, 3] {\nrepeat L=16 {\n\
+        carry x\nparam W[D, F_Y], V[F_Y, D]\nx = x + gelu(x *D W) *F V\n}\n}\n\
+        backward from x given dy\n";
+    let planned = plan("unequal", source, Planning::Search);
+    let json = planned.json();
+    let stages = json.pipelines[0].by_stage.iter().map(|stage| stage.peak_bytes);
+    assert!(json.memory.held.iter().any(|held| held.kind == "allocator"), "{planned}");
+    assert_eq!(stages.max(), Some(json.memory.peak_bytes), "{planned}");
+}
