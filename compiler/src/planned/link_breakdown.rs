@@ -10,6 +10,7 @@ use shardwise_ir::ids::AxisId;
 use shardwise_ir::mesh::AxisKind;
 use shardwise_ir::plan::StepKind;
 use shardwise_passes::collective::{NetworkTime, time_by_network};
+use shardwise_passes::report::StepCost;
 
 use super::Planned;
 use crate::display::units;
@@ -39,12 +40,16 @@ pub struct Network {
 /// The placement of an axis on nodes, if it is larger than one.
 pub(crate) fn nodes(planned: &Planned, axis: AxisId) -> Option<Nodes> {
     let (inside, nodes) = planned.plan.program.mesh.axes[axis].across_nodes()?;
-    let costs =
-        planned.report.steps.iter().enumerate().filter(|(_, cost)| cost.axes.contains(&axis));
-    let network_s = costs
+    let network_s = steps_over(planned, axis)
         .map(|(number, cost)| cost.times * on_network(planned, number).unwrap_or(cost.seconds))
         .sum();
     Some(Nodes { inside, nodes, network_s })
+}
+
+/// The collectives over an axis.
+fn steps_over(planned: &Planned, axis: AxisId) -> impl Iterator<Item = (usize, &StepCost)> {
+    let costs = planned.report.steps.iter().enumerate();
+    costs.filter(move |(_, cost)| cost.axes.contains(&axis))
 }
 
 /// The time of a collective on each network, innermost first; empty where there is only one.
@@ -82,7 +87,7 @@ pub(crate) fn lines(planned: &Planned) -> Vec<String> {
                 format!("{}={} runs between nodes of {chips} chips", axis.name, axis.size)
             });
         };
-        let busy_s = planned.report.axis_s[id.index()];
+        let busy_s: f64 = steps_over(planned, id).map(|(_, cost)| cost.total_s()).sum();
         let share = if busy_s > 0.0 {
             format!(
                 ", {} of its {} between them",

@@ -130,6 +130,12 @@ impl Axis {
         self.physical.iter().any(|p| p.size > 1 && p.kind == kind)
     }
 
+    /// The network into which each device has one port, for all axes that run over it; of an axis
+    /// that runs over two of them the slower one.
+    fn port(&self) -> Option<AxisKind> {
+        [AxisKind::Dcn, AxisKind::Switch].into_iter().find(|&kind| self.runs_over(kind))
+    }
+
     /// Devices along it inside a node and the nodes, where it does not fit into a node.
     pub fn across_nodes(&self) -> Option<(u64, u64)> {
         let along =
@@ -240,14 +246,27 @@ impl Mesh {
         axes.iter().flat_map(of).collect()
     }
 
-    /// The axes whose links `axes` use, each once: the parts of an axis have the same, and are
-    /// counted at the first of them.
+    /// The axes whose links are busy while a collective runs over `axes`, each once. The parts of an
+    /// axis have the same, and are counted at the first of them. All axes of one switch share its
+    /// port, and all between nodes the network; an axis that leaves the node is counted as one of
+    /// those.
+    ///
+    /// (Alternatives: such an axis keeps the switch busy as well, which it does for a part of its
+    /// time alone, so that the busiest links would be no bound; or for that part, which takes a time
+    /// for each link in every price.)
     pub fn links(&self, axes: &[AxisId]) -> Vec<AxisId> {
-        let link = |&axis: &AxisId| self.whole_of(axis).map_or(axis, |of| of.first);
-        let mut links: Vec<AxisId> = axes.iter().map(link).collect();
+        let mut links: Vec<AxisId> = axes.iter().flat_map(|&axis| self.links_of(axis)).collect();
         links.sort_unstable();
         links.dedup();
         links
+    }
+
+    fn links_of(&self, axis: AxisId) -> Vec<AxisId> {
+        let port = self.axes[axis].port();
+        let shares =
+            |other: &AxisId| *other == axis || port.is_some() && self.axes[*other].port() == port;
+        let counted_at = |axis| self.whole_of(axis).map_or(axis, |of| of.first);
+        self.ids().filter(shares).map(counted_at).collect()
     }
 
     /// The axis called `name`, which is none in parts.

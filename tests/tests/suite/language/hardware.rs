@@ -436,3 +436,34 @@ fn axes_of_one_switch_share_its_port() {
     near(takes("X=2, Y=4", "X,Y"), alone);
     near(takes("X=2, Y=2, Z=2", "X,Y,Z"), alone);
 }
+
+#[test]
+fn collectives_over_axes_of_one_network_take_turns() {
+    let report = |mesh: &str, body: &str| {
+        let source = format!(
+            "hardware h100\nmesh {mesh}\ndim N=33554432\ninput A: f32[N] {{U_X}}, \
+             C: f32[N] {{U_Y}}\n{body}output A[N], C[N]\n"
+        );
+        plan(&source, &[]).report
+    };
+    let beside = |mesh: &str| {
+        let report = report(mesh, "");
+        near(report.schedule.makespan_s, report.overlap_s);
+        report.overlap_s / report.serial_s
+    };
+    near(beside("X=2, Y=4"), 1.0);
+    near(beside("X=2 ib, Y=4 ib"), 1.0);
+    // The switch and the network are two ports; an axis that leaves the node counts at the latter.
+    assert!(beside("X=8 ib, Y=8") < 0.9);
+    assert!(beside("X=4, Y=4") < 0.9);
+    near(beside("X=4, Y=4 ib"), 1.0);
+    // Halves of an array in turn over both axes take no less than the array over one of them.
+    let halves = "dim H=N/2\ninput a: f32[H] {U_XY}, c: f32[H] {U_XY}\n\
+                  a: f32[H] {U_Y} = AllReduce_X(a[H] {U_XY})\n\
+                  c: f32[H] {U_X} = AllReduce_Y(c[H] {U_XY})\noutput a[H], c[H]\n";
+    let whole =
+        plan("hardware h100\nmesh X=8\ndim N=33554432\ninput A: f32[N] {U_X}\noutput A[N]\n", &[]);
+    let source = format!("hardware h100\nmesh X=2, Y=4\ndim N=33554432\n{halves}");
+    let in_turn = plan(&source, &[]).report.schedule.makespan_s;
+    assert!(in_turn >= whole.report.serial_s * (1.0 - 1e-9), "{in_turn}");
+}
