@@ -80,10 +80,11 @@ pub fn with_kernels(mut program: Program) -> Result<Program, KernelFault> {
 
 /// What the program does; a step of training saves memory if it was asked to.
 fn workload(program: &Program) -> Workload {
+    let has_weights = program.values.iter().any(|value| value.role == Some(Role::Param));
     if program.ops.iter().any(|op| op.phase == Phase::Backward) {
-        let saves_memory = program.hardware.workload == Workload::Training { saves_memory: true };
-        Workload::Training { saves_memory }
-    } else if program.values.iter().any(|value| value.role == Some(Role::Param)) {
+        let saves_memory = program.hardware.saves_memory();
+        Workload::Training { saves_memory, has_weights }
+    } else if has_weights {
         Workload::Serving { reads_prompts: serving::reads_prompts(program) }
     } else {
         Workload::Other
@@ -95,7 +96,9 @@ fn workload(program: &Program) -> Workload {
 pub fn saving_memory(program: &Program) -> Option<Program> {
     let again = |program: &Program| {
         let mut again = program.clone();
-        again.hardware.workload = Workload::Training { saves_memory: true };
+        if let Workload::Training { saves_memory, .. } = &mut again.hardware.workload {
+            *saves_memory = true;
+        }
         with_kernels(again).ok()
     };
     keeps_operands(program).then(|| again(program))?

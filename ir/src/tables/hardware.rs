@@ -89,6 +89,9 @@ pub enum Workload {
         /// Whether it does without what frameworks hold where memory allows: what is cheap is
         /// computed again even if products read it, and losses copy no logits.
         saves_memory: bool,
+        /// Whether it has weights: without, it is the gradient of a kernel or two, which run for
+        /// no hours.
+        has_weights: bool,
     },
     /// Weights and no gradients. An `AllReduce` inside a node is then that of serving engines,
     /// where it was measured.
@@ -211,10 +214,17 @@ impl Hardware {
         matches!(self.workload, Workload::Training { .. })
     }
 
-    /// What kernels reach: in training, what they sustain for hours; in serving, those of engines.
+    /// Whether a step of training does without what frameworks hold where memory allows.
+    pub fn saves_memory(&self) -> bool {
+        matches!(self.workload, Workload::Training { saves_memory: true, .. })
+    }
+
+    /// What kernels reach: in training, what they sustain for hours; in serving, those of engines;
+    /// in gradients without weights, those that training runs, alone.
     pub fn measured_kernels(&self) -> MeasuredRates {
         let rates = match self.workload {
-            Workload::Training { .. } => self.measured.in_training(),
+            Workload::Training { has_weights: true, .. } => self.measured.in_training(),
+            Workload::Training { has_weights: false, .. } => self.measured.in_gradients(),
             Workload::Serving { .. } => self.measured,
             Workload::Other => self.measured.outside_engines(),
         };

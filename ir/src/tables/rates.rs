@@ -221,6 +221,12 @@ impl MeasuredRates {
         }
     }
 
+    /// The rates of kernels that training runs, one by one.
+    pub(crate) fn in_gradients(&self) -> Self {
+        let attention = self.attention_training.or(self.attention);
+        Self { attention, ..self.outside_engines() }
+    }
+
     /// The rates of chips whose programs are compiled as a whole, as those on a torus are: where
     /// nothing was measured, their products begin sooner than kernels that a host starts.
     pub(crate) fn of_compiled_programs(&self) -> Self {

@@ -28,7 +28,6 @@ use index_vec::IndexVec;
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::dataflow::Analyzed;
-use shardwise_ir::hardware::Workload;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Op, OpKind, Phase, Program};
 use shardwise_ir::rates::Rates;
@@ -66,8 +65,7 @@ pub(super) fn recomputed(
 /// Whether what products read going back is kept: as frameworks do, where memory allows.
 pub(crate) fn keeps_operands(program: &Program) -> bool {
     let hardware = &program.hardware;
-    hardware.rates == Rates::Measured
-        && hardware.workload == Workload::Training { saves_memory: false }
+    hardware.rates == Rates::Measured && hardware.is_training() && !hardware.saves_memory()
 }
 
 /// Whether a product of the backward part reads a value, under this name or another one. Sums of

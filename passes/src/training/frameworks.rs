@@ -32,7 +32,6 @@ use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::Role;
 use shardwise_ir::dtype::DType;
 use shardwise_ir::functions::{Composite, Function};
-use shardwise_ir::hardware::Workload;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::{Step, StepKind};
 use shardwise_ir::program::{
@@ -64,7 +63,7 @@ impl Frameworks {
         } else {
             Until::Update
         });
-        let saves_memory = program.hardware.workload == Workload::Training { saves_memory: true };
+        let saves_memory = program.hardware.saves_memory();
         let logit_bytes =
             program.hardware.measured.logit_bytes.filter(|_| is_measured && !saves_memory);
         Self {

@@ -143,7 +143,8 @@ fn long_messages_over_several_racks_pass_every_device() {
 #[test]
 fn passes_take_longer_in_training() {
     let source = "hardware h100, rates=measured\nmesh X=1\ndim B=65536, D=8192\n\
-        input x[B, D], dy[B, D]\ny = gelu(x)\nbackward from y given dy\noutput y[B, D], dx[B, D]\n";
+        param x[B, D]\ninput dy[B, D]\ny = gelu(x)\nbackward from y given dy\n\
+        output y[B, D], dx[B, D]\n";
     let options = Options { strategy: Strategy::Textbook, ..Options::default() };
     let planned = planned(source, &options);
     let values = &planned.plan.program.values;
@@ -201,6 +202,11 @@ fn attention_has_a_rate_of_its_own_in_training() {
     };
     let stated = format!("{typical}attention_training = 0.6\n");
     assert_eq!(on(typical).to_bits(), on(&stated).to_bits());
+    // Without weights it is no step of training, and runs at the rate alone.
+    let hot = keys(0.3).replace("sustained = 1.0", "sustained = 0.7");
+    assert_eq!(seconds(&both, &half).to_bits(), seconds(&both, &hot).to_bits());
+    let with_weight = both.replacen("v[B, S, N, H]", "v[B, S, N, H]\nparam w[N]", 1);
+    assert!(seconds(&with_weight, &hot) > 1.3 * seconds(&with_weight, &half));
 }
 
 #[test]
