@@ -6,6 +6,7 @@ pub(crate) mod collective_matmul;
 pub(crate) mod contention;
 pub mod crossover;
 pub mod held;
+pub(crate) mod kernel_reads;
 pub mod limits;
 pub mod liveness;
 pub mod local;

@@ -8,7 +8,7 @@
 //! in which it is defined (through its declared sharding, if the author wrote one) to those of all
 //! its uses: a function of the layouts of its producer and its consumers only. So the problem is a
 //! model of the solver ([`Problem::model`]): one variable per operation, one Steiner-tree term per
-//! definition.
+//! definition, and a table where a kernel reads a value for several operations.
 //!
 //! A block is in the problem once; its costs count once per layer. The operation by which a
 //! loop-carried value enters the block demands that the value yielded by one layer has the sharding
@@ -44,7 +44,10 @@ use crate::solver::weight::Weight;
 
 mod builder;
 pub mod dominance;
+mod kernel_reads;
 mod layouts;
+
+use kernel_reads::KernelRead;
 
 /// A layout of one operation, as states of its values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -162,6 +165,8 @@ pub struct Problem<'a> {
     pub definitions: Vec<Definition>,
     /// The constant price of written collectives.
     pub fixed: Weight,
+    /// What kernels read for several of their operations.
+    kernel_reads: Vec<KernelRead>,
 }
 
 impl<'a> Problem<'a> {
@@ -253,16 +258,18 @@ impl<'a> Problem<'a> {
     }
 
     /// The problem as a model of the solver: a variable for each of its own, a Steiner-tree term
-    /// for each definition. Both have the same assignments.
+    /// for each definition, and then the tables of what kernels read for several operations. Both
+    /// have the same assignments.
     pub fn model(&self) -> Model {
         let unary = |variable: &Variable| {
             variable.choices.iter().map(|choice| choice.weight).collect::<Vec<Weight>>()
         };
-        let terms = self.definitions.iter().map(|definition| Term::Tree(self.term(definition)));
+        let trees = self.definitions.iter().map(|definition| Term::Tree(self.term(definition)));
+        let reads = self.kernel_reads.iter().filter_map(|read| read.term(self));
         let graphs = self.tables.all.par_iter().map(|table| Arc::clone(table.graph())).collect();
         Model {
             unary: self.variables.iter().map(unary).collect(),
-            terms: terms.collect(),
+            terms: trees.chain(reads).collect(),
             graphs,
             capacity: Capacity::default(),
             constant: self.fixed,

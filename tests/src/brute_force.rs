@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{AxisId, DimId, RepeatId, ValueId};
-use shardwise_ir::program::MapForm;
+use shardwise_ir::program::{MapForm, Op, OpKind};
 use shardwise_ir::sharding::{AxisRef, Pin, Reduction, Sharding, Unreduced};
 
 pub use schedules::shortest_schedule;
@@ -135,6 +135,34 @@ impl Brute<'_> {
         accepted.map(|(number, _)| number).collect()
     }
 
+    /// For each operation, the seconds in which its kernel reads what other operations of it have
+    /// read but a smaller block of.
+    fn read_beyond(&self, chosen: &[&Layout]) -> Vec<f64> {
+        let bandwidth = self.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
+        let mut read: BTreeMap<(u32, bool, ValueId), f64> = BTreeMap::new();
+        let mut of_op = |(op, layout): (&Op, &&Layout)| {
+            let reads_all = !matches!(
+                op.kind,
+                OpKind::Rearrange(_)
+                    | OpKind::Gather { .. }
+                    | OpKind::ScatterAdd { .. }
+                    | OpKind::Update { .. }
+            );
+            let Some(kernel) = op.kernel.number.filter(|_| reads_all) else { return 0.0 };
+            let mut beyond = 0.0;
+            for (k, operand) in op.operands.iter().enumerate() {
+                let bytes = self.bytes(operand.value, &layout.needs[k]);
+                let most = read.entry((kernel, op.is_product(), operand.value)).or_insert(bytes);
+                if op.kernel.has_read_before(k) && bytes > *most {
+                    beyond += (bytes - *most) / bandwidth;
+                }
+                *most = most.max(bytes);
+            }
+            if self.goal == Goal::Serial { beyond } else { 0.0 }
+        };
+        self.program.ops.iter().zip(chosen).map(|pair| of_op(pair)).collect()
+    }
+
     fn price(
         &self,
         spaces: &[Space],
@@ -149,7 +177,8 @@ impl Brute<'_> {
             .ops
             .iter()
             .zip(&chosen)
-            .map(|(op, layout)| self.times(op.repeat) * layout.seconds)
+            .zip(self.read_beyond(&chosen))
+            .map(|((op, layout), beyond)| self.times(op.repeat) * (layout.seconds + beyond))
             .sum();
         let mut total = own;
         for (id, value) in self.program.values.iter_enumerated() {

@@ -30,6 +30,8 @@ pub struct KernelPart {
     pub number: Option<u32>,
     /// Which operands the kernel has on the chip: one bit each, from the first on.
     pub operands_on_chip: u64,
+    /// Which of these the kernel has read from memory for an earlier operation, one bit each.
+    pub operands_read_before: u64,
     /// Whether nothing else reads the result.
     pub result_on_chip: bool,
     /// Which operands are read until what follows from a result on the chip is written, one bit
@@ -72,6 +74,11 @@ impl KernelPart {
     /// Whether the kernel has an operand on the chip.
     pub fn has_on_chip(&self, operand: usize) -> bool {
         has_bit(self.operands_on_chip, operand)
+    }
+
+    /// Whether the kernel has read an operand from memory for an earlier operation.
+    pub fn has_read_before(&self, operand: usize) -> bool {
+        has_bit(self.operands_read_before, operand)
     }
 
     /// Whether an operand is read until what follows from a result on the chip is written.

@@ -3,7 +3,7 @@
 use shardwise_ir::dtype::DType;
 use shardwise_ir::ids::{DimId, RepeatId, ValueId};
 use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Operand, Program};
-use shardwise_ir::rates::Rates;
+use shardwise_ir::rates::{KernelRates, Rates};
 use shardwise_ir::rearrange::{Rearrange, Route};
 use shardwise_ir::sharding::Sharding;
 use shardwise_ir::unroll::is_region_boundary;
@@ -119,10 +119,10 @@ fn seconds(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s: f64) -
     }
 }
 
-/// The parts at measured rates of what takes `flops_s` and `hbm_s` at peak.
-fn measured_parts(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s: f64) -> Parts {
+/// What the kernel of an operation reaches.
+fn kernel_rates(program: &Program, op: &Op, dtype: DType) -> KernelRates {
     let measured = program.hardware.measured_kernels();
-    let kernel = if op.kernel.is_attention {
+    if op.kernel.is_attention {
         measured.attention_kernels()
     } else if op.kernel.is_of_experts {
         measured.products_of_experts(dtype)
@@ -130,7 +130,12 @@ fn measured_parts(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s:
         measured.products(dtype)
     } else {
         measured.passes()
-    };
+    }
+}
+
+/// The parts at measured rates of what takes `flops_s` and `hbm_s` at peak.
+fn measured_parts(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s: f64) -> Parts {
+    let kernel = kernel_rates(program, op, dtype);
     let (flops_s, hbm_s) = (flops_s / kernel.compute, hbm_s / kernel.memory);
     let fixed_s = if op.kernel.is_begun || op.is_view() || is_implicit(op) {
         0.0
@@ -186,14 +191,9 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
     let all = || {
         op.operands.iter().zip(operands).enumerate().map(|(position, (operand, sharding))| {
             let is_read = !op.kernel.has_on_chip(position);
-            // Of what is updated in place, rows are read and written that the gradient has.
-            let is_filled = program.values[operand.value].filled.is_part();
-            let share = if op.is_product() || is_filled {
-                chosen_share(program, op, position, operands)
-            } else {
-                op.share.of_all
-            };
-            f64::from(is_read) * share * bytes_in(program, op.repeat, operand.value, sharding)
+            f64::from(is_read)
+                * read_share(program, op, position, operands)
+                * bytes_in(program, op.repeat, operand.value, sharding)
         })
     };
     let size = bytes_in(program, op.repeat, op.result, result);
@@ -227,6 +227,47 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
         }
         OpKind::Map(_) => op.share.of_all * written + all().sum::<f64>(),
         _ => written + all().sum::<f64>(),
+    }
+}
+
+/// The share of an operand whose elements are read.
+fn read_share(program: &Program, op: &Op, position: usize, operands: &[&Sharding]) -> f64 {
+    // Of what is updated in place, rows are read and written that the gradient has.
+    let is_filled = program.values[op.operands[position].value].filled.is_part();
+    if op.is_product() || is_filled {
+        chosen_share(program, op, position, operands)
+    } else {
+        op.share.of_all
+    }
+}
+
+/// Bytes of an operand that `op` reads where its kernel has not read it before: 0 for views and
+/// for what reads or moves some elements of an array.
+pub(crate) fn read_bytes(
+    program: &Program,
+    op: &Op,
+    position: usize,
+    operands: &[&Sharding],
+) -> f64 {
+    let reads_all = matches!(
+        op.kind,
+        OpKind::Einsum { .. }
+            | OpKind::Map(_)
+            | OpKind::Reduce { .. }
+            | OpKind::Composite { .. }
+            | OpKind::Along(_)
+            | OpKind::Route(_)
+    );
+    let bytes = || bytes_in(program, op.repeat, op.operands[position].value, operands[position]);
+    if reads_all { read_share(program, op, position, operands) * bytes() } else { 0.0 }
+}
+
+/// Seconds in which the kernel of `op` reads so many bytes more.
+pub(crate) fn read_s(program: &Program, op: &Op, bytes: f64) -> f64 {
+    let seconds = bytes / program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
+    match program.hardware.rates {
+        Rates::Peak => seconds,
+        Rates::Measured => seconds / kernel_rates(program, op, dtype(program, op)).memory,
     }
 }
 

@@ -11,6 +11,7 @@ use crate::cost::collective::{
 use crate::cost::collective_matmul::{self, BesideProduct};
 use crate::cost::contention;
 use crate::cost::held::{self, HeldKind};
+use crate::cost::kernel_reads::KernelReads;
 use crate::cost::liveness::{self, Memory};
 use crate::cost::local;
 use crate::cost::pipeline_stages;
@@ -127,7 +128,13 @@ impl Report {
 
 /// Prices every step.
 pub(crate) fn price_steps(plan: &Plan, refinement: Refinement) -> Vec<StepCost> {
-    plan.steps.iter().map(|step| price_step(plan, step, refinement)).collect()
+    let mut reads = KernelReads::default();
+    let price = |step: &Step| {
+        let cost = price_step(plan, step, refinement);
+        let (bytes, seconds) = reads.beyond(plan, step);
+        StepCost { bytes: cost.bytes + bytes, seconds: cost.seconds + seconds, ..cost }
+    };
+    plan.steps.iter().map(price).collect()
 }
 
 /// The weighted sum of the steps of a plan under the cost model `terms`, with weight `compute` for

@@ -168,14 +168,15 @@ impl Parts<'_> {
         let op = &self.program.ops[id];
         let ops = self.numbers[id].map_or(&[][..], |number| &self.kernels[&number]);
         let is_inside = |value: ValueId| self.is_made_beside(value, id);
-        let operands = op.operands.iter().take(u64::BITS as usize).enumerate();
-        let on_chip = operands
-            .filter(|&(position, operand)| {
-                is_inside(operand.value) || self.is_read_before(id, ops, position)
-            })
-            .fold(0, |bits, (position, _)| bits | 1 << position);
+        let bits = |holds: &dyn Fn(usize) -> bool| {
+            let places = (0..op.operands.len()).take(u64::BITS as usize);
+            places.filter(|&place| holds(place)).fold(0, |bits, place| bits | 1 << place)
+        };
+        let made = bits(&|place| is_inside(op.operands[place].value));
+        let read_before = bits(&|place| self.is_read_before(id, ops, place)) & !made;
         KernelPart {
-            operands_on_chip: on_chip,
+            operands_on_chip: made | read_before,
+            operands_read_before: read_before,
             result_on_chip: self.stays_on_chip(id, op.result),
             operands_to_end: 0,
             number: self.numbers[id],

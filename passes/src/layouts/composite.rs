@@ -410,8 +410,11 @@ impl Expansion<'_> {
             *part != Whole || own.has_on_chip(0) || is_read_before(position)
         };
         let inside = parts.iter().enumerate().filter(|(position, part)| is_inside(*position, part));
+        let read_before =
+            parts.iter().enumerate().filter(|(_, part)| **part == Whole && own.has_read_before(0));
         KernelPart {
             operands_on_chip: inside.fold(0, |bits, (position, _)| bits | 1 << position),
+            operands_read_before: read_before.fold(0, |bits, (position, _)| bits | 1 << position),
             result_on_chip: result != self.op.result || own.result_on_chip,
             operands_to_end: if result != self.op.result || own.reads_to_end(0) {
                 u64::MAX

@@ -12,6 +12,7 @@ use crate::cost::pipeline_stages;
 use crate::layouts::local_shape;
 use crate::problem::{
     Choice, Decision, Definition, Demand, Problem, Region, Rematerialized, Root, Variable,
+    kernel_reads,
 };
 use crate::reshard::sharding_space::State;
 use crate::reshard::tables::Tables;
@@ -28,8 +29,9 @@ pub(super) fn build<'a>(
 ) -> Problem<'a> {
     let program = tables.program;
     let fixed = Weight::ZERO;
+    let (variables, definitions, kernel_reads) = (Vec::new(), Vec::new(), Vec::new());
     let mut problem =
-        Problem { program, compute, tables, variables: Vec::new(), definitions: Vec::new(), fixed };
+        Problem { program, compute, tables, variables, definitions, fixed, kernel_reads };
     let mut builder = Builder {
         current: vec![Vec::new(); program.values.len()],
         rematerialized,
@@ -54,6 +56,7 @@ pub(super) fn build<'a>(
         let states = problem.tables.states(output.value, &output.pin);
         problem.definitions[definition].demands.push(Demand::Fixed(states));
     }
+    problem.kernel_reads = kernel_reads::of_problem(&problem);
     problem
 }
 

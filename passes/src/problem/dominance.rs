@@ -8,12 +8,15 @@
 //! t(L') + Σ reshard(need L → need L') + reshard(result L' → result L) ≤ t(L)
 //! ```
 //!
+//! where `t(L')` includes what its kernel reads more than with `L`, for its other operations.
+//!
 //! The steps added are valid for any producer, consumers and sharing, since they only extend trees
 //! at nodes that the plan reaches anyway. Where two dominate each other (they are then equal in
 //! price), the earlier one stays.
 
 use rayon::prelude::*;
 
+use crate::problem::kernel_reads::Changes;
 use crate::problem::{Choice, Problem, Variable};
 use crate::reshard::sharding_space::State;
 use crate::solver::interrupt::Interrupt;
@@ -27,11 +30,9 @@ pub fn prune(problem: &mut Problem<'_>, interrupt: &Interrupt) {
 /// The same where more depends on layouts than the problem says: `detour` is what that adds at most
 /// where a definition is resharded from one state to another.
 pub(crate) fn prune_beside(problem: &mut Problem<'_>, interrupt: &Interrupt, detour: &Detour<'_>) {
-    let kept: Vec<Vec<Choice>> = problem
-        .variables
-        .par_iter()
-        .map(|variable| undominated(problem, variable, interrupt, detour))
-        .collect();
+    let numbers = (0..problem.variables.len()).into_par_iter();
+    let kept: Vec<Vec<Choice>> =
+        numbers.map(|number| undominated(problem, number, interrupt, detour)).collect();
     for (variable, choices) in problem.variables.iter_mut().zip(kept) {
         variable.choices = choices;
     }
@@ -42,10 +43,12 @@ type Detour<'d> = dyn Fn(usize, State, State) -> Weight + Sync + 'd;
 
 fn undominated(
     problem: &Problem<'_>,
-    variable: &Variable,
+    number: usize,
     interrupt: &Interrupt,
     detour: &Detour<'_>,
 ) -> Vec<Choice> {
+    let variable = &problem.variables[number];
+    let changes = Changes::of(problem, number);
     // Cheap operations first: they dominate most, and one comparison with a survivor is enough,
     // since domination is transitive.
     let mut order: Vec<usize> = (0..variable.choices.len()).collect();
@@ -56,8 +59,10 @@ fn undominated(
             return variable.choices.clone();
         }
         let choice = &variable.choices[i];
-        let is_better =
-            |&k: &usize| dominates(problem, variable, &variable.choices[k], choice, detour);
+        let is_better = |&k: &usize| {
+            let better = &variable.choices[k];
+            dominates(problem, variable, (better, choice), changes.between(k, i), detour)
+        };
         if !kept.iter().any(is_better) {
             kept.push(i);
         }
@@ -69,11 +74,11 @@ fn undominated(
 fn dominates(
     problem: &Problem<'_>,
     variable: &Variable,
-    better: &Choice,
-    choice: &Choice,
+    (better, choice): (&Choice, &Choice),
+    change_of_reads: Weight,
     detour: &Detour<'_>,
 ) -> bool {
-    let mut price = better.weight;
+    let mut price = better.weight + change_of_reads;
     let distance = |number: usize, from, to| {
         let definition = &problem.definitions[number];
         let own = problem.table(definition.value).distance(from, to);

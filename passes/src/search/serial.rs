@@ -198,10 +198,12 @@ fn solve_from(
     let Some(plan) = found.or_else(|| known.cloned()) else {
         return Ok(Outcome::Nothing(solution.bound));
     };
+    // Tables leave out what many operations of a kernel read of one value.
+    let is_exact = is_bound(weight(&plan), solution.bound);
     Ok(Outcome::Solved(Box::new(Solved {
         plan,
         bound: solution.bound,
-        exact: solution.stop_reason.is_proof(),
+        exact: solution.stop_reason.is_proof() && is_exact,
         alternatives: if is_shown { alternatives(&problem, &solution) } else { Vec::new() },
         layouts: (before, after),
     })))

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use smallvec::smallvec;
 
 use crate::solver::dreyfus_wagner::{Terminal, Trees};
-use crate::solver::factor::Factor;
+use crate::solver::factor::{Factor, classify};
 use crate::solver::graph::{Graph, Node};
 use crate::solver::weight::Weight;
 
@@ -68,6 +68,41 @@ impl CostTable {
         let table = (0..size).map(|place| cost(&combination(place))).collect();
         let classes = domains.iter().map(|&domain| (0..domain as u32).collect()).collect();
         Self { factor: Factor { scope, classes, strides, table } }
+    }
+
+    /// Tabulates a cost that depends on the choices of the `scope`'s variables only through a
+    /// number for each choice. Of variables that would make more than `most` combinations the last
+    /// ones are left out.
+    pub(crate) fn over_numbers(
+        mut scope: Vec<usize>,
+        numbers: &[Vec<f64>],
+        most: usize,
+        cost: impl Fn(&[f64]) -> Weight,
+    ) -> Self {
+        let mut classes = Vec::with_capacity(scope.len());
+        let mut distinct: Vec<Vec<f64>> = Vec::with_capacity(scope.len());
+        let mut size = 1;
+        for numbers in numbers {
+            let (of_choices, of_classes) = classify(numbers.iter().map(|number| number.to_bits()));
+            size *= of_classes.len();
+            if size > most {
+                break;
+            }
+            classes.push(of_choices);
+            distinct.push(of_classes.into_iter().map(f64::from_bits).collect());
+        }
+        scope.truncate(classes.len());
+        let counts: Vec<usize> = distinct.iter().map(Vec::len).collect();
+        let of_classes = Self::new(scope.clone(), &counts, |combination| {
+            let numbers = distinct.iter().zip(combination).map(|(of, &class)| of[class]);
+            cost(&numbers.collect::<Vec<f64>>())
+        });
+        Self { factor: Factor { classes, ..of_classes.factor } }
+    }
+
+    /// Whether every combination costs nothing.
+    pub(crate) fn is_zero(&self) -> bool {
+        self.factor.table.iter().all(|&cost| cost == Weight::ZERO)
     }
 }
 

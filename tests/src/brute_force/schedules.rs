@@ -57,9 +57,12 @@ pub fn shortest_schedule(program: &Analyzed) -> Option<f64> {
 impl Brute<'_> {
     /// A job for each operation, then one for each use of a value that is resharded for it.
     fn jobs(&self, spaces: &[Space], pinned: &Pinned, chosen: &[&Layout]) -> Vec<Job> {
-        let compute =
-            |layout: &&Layout| Job { on_links: false, seconds: layout.seconds, after: Vec::new() };
-        let mut jobs: Vec<Job> = chosen.iter().map(compute).collect();
+        let compute = |(layout, beyond): (&&Layout, f64)| Job {
+            on_links: false,
+            seconds: layout.seconds + beyond,
+            after: Vec::new(),
+        };
+        let mut jobs: Vec<Job> = chosen.iter().zip(self.read_beyond(chosen)).map(compute).collect();
         for (number, op) in self.program.ops.iter().enumerate() {
             for (operand, need) in op.operands.iter().zip(&chosen[number].needs) {
                 let needed = [spaces[operand.value.index()].number[need]];
