@@ -329,6 +329,7 @@ impl<'a> Resolver<'a> {
             dtype_written: dtype.is_some(),
             role: Some(if role == Role::FrozenParam { Role::Param } else { role }),
             filled: Filled::WHOLE,
+            stored_as: None,
             is_frozen: role == Role::FrozenParam,
             declared_sharding: Some(pin),
             repeat: self.block_of_layers(),

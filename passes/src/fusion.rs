@@ -13,6 +13,9 @@
 //! * to choose them together with shardings: the price of an operation would depend on the layouts
 //!   of its neighbours, and every table of the search would grow by that product.
 //!
+//! A cast that widens what is in memory, as quantised weights and caches are, belongs to each
+//! product and attention kernel that reads it (`conversions.rs`).
+//!
 //! So a collective inside a kernel is priced as if the kernel went on after it: what it moves is
 //! priced as moved, and not as written and read once more. That is exact for chains without
 //! collectives, and one pass over the value too cheap for others.
@@ -24,6 +27,7 @@
 //! produced last first: whatever else it reads is there by then.
 
 mod attention;
+mod conversions;
 mod implicit;
 mod kernels;
 mod parts;
@@ -39,6 +43,8 @@ use shardwise_ir::hardware::Workload;
 use shardwise_ir::ids::OpId;
 use shardwise_ir::program::{Fusion, KernelPart, Mode, Phase, Program};
 
+use conversions::Conversions;
+pub(crate) use conversions::after_reshards;
 use kernels::Kernels;
 pub(crate) use kernels::is_element_wise;
 use recompute::keeps_operands;
@@ -70,12 +76,27 @@ pub fn with_kernels(mut program: Program) -> Result<Program, KernelFault> {
         return Err(fault);
     }
     let numbers = if is_given { given } else { chosen(&program) };
-    let parts = parts::parts(&program, &numbers);
-    let mut program = program.into_program();
-    for (op, part) in program.ops.iter_mut().zip(parts) {
+    let converted = conversions::written_conversions(&program);
+    let mut assigned = program.clone().into_program();
+    assign(&program, &mut assigned, &numbers, converted);
+    Ok(assigned)
+}
+
+/// Notes in a program, with whose dataflow `program` comes, the place of each operation in its
+/// kernel, and the values that kernels convert.
+fn assign(
+    program: &Analyzed,
+    into: &mut Program,
+    numbers: &IndexVec<OpId, Option<u32>>,
+    converted: Conversions,
+) {
+    let parts = parts::parts(program, numbers, &converted);
+    for (op, part) in into.ops.iter_mut().zip(parts) {
         op.kernel = KernelPart { is_of_experts: op.kernel.is_of_experts, ..part };
     }
-    Ok(program)
+    for (id, value) in into.values.iter_mut_enumerated() {
+        value.stored_as = converted.get(&id).copied();
+    }
 }
 
 /// What the program does; a step of training saves memory if it was asked to.
@@ -140,8 +161,10 @@ fn chosen(program: &Analyzed) -> IndexVec<OpId, Option<u32>> {
     if program.fusion == Fusion::Attention {
         attention::join(&mut kernels);
     }
+    let converted = conversions::conversions(program);
+    let is_apart = |op: OpId| !converted.contains_key(&program.ops[op].result);
     for op in program.ops.indices() {
-        kernels.join_operands(op, |_, _| true);
+        kernels.join_operands(op, |one, other| is_apart(one) && is_apart(other));
     }
     kernels.numbers()
 }

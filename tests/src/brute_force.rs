@@ -112,6 +112,13 @@ impl Brute<'_> {
         elements * f64::from(value.dtype.bits()) / 8.0
     }
 
+    /// Bytes read of a value that the reader converts from what is in memory.
+    fn bytes_read(&self, value: ValueId, state: &State) -> f64 {
+        let of = &self.program.values[value];
+        let stored = of.stored_as.unwrap_or(of.dtype).bits();
+        self.bytes(value, state) * f64::from(stored) / f64::from(of.dtype.bits())
+    }
+
     /// How often the statements of a block run.
     fn times(&self, block: Option<RepeatId>) -> f64 {
         block.map_or(1.0, |block| self.program.layer_count(Some(block)) as f64)

@@ -64,6 +64,9 @@ pub struct Value {
     /// How many of its elements a device holds: not all of them where routing fills few of the
     /// slots and drops no token ([`crate::sparse`]). Not printed: it follows from the masks.
     pub filled: Filled,
+    /// The dtype in which kernels read it, where they convert it on the chip and nothing writes it.
+    /// Not printed: it follows from what reads it.
+    pub stored_as: Option<DType>,
     /// Whether it is a parameter that is not trained: it has no gradient and no optimizer state.
     pub is_frozen: bool,
     /// The declared sharding of an input, or the written brackets of a left side. `None`: the
@@ -86,6 +89,7 @@ impl Value {
             dtype_written: false,
             role: None,
             filled: Filled::WHOLE,
+            stored_as: None,
             is_frozen: false,
             declared_sharding: None,
             repeat: None,

@@ -9,7 +9,7 @@ use shardwise_ir::sharding::Sharding;
 use shardwise_ir::unroll::is_region_boundary;
 
 use crate::layouts::composite;
-use crate::layouts::local_shape::{bytes_in, elements_in, local_size, places_in};
+use crate::layouts::local_shape::{bytes_in, bytes_read, elements_in, local_size, places_in};
 
 /// The cost of a local operation on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -137,7 +137,7 @@ fn kernel_rates(program: &Program, op: &Op, dtype: DType) -> KernelRates {
 fn measured_parts(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s: f64) -> Parts {
     let kernel = kernel_rates(program, op, dtype);
     let (flops_s, hbm_s) = (flops_s / kernel.compute, hbm_s / kernel.memory);
-    let fixed_s = if op.kernel.is_begun || op.is_view() || is_implicit(op) {
+    let fixed_s = if op.kernel.is_begun || op.is_view() || is_implicit(program, op) {
         0.0
     } else {
         kernel.fixed_s.max(program.hardware.launch_s() - flops_s.hypot(hbm_s))
@@ -166,7 +166,7 @@ pub(crate) fn in_chunks_s(
     let read = given.filter(|(position, _)| !op.kernel.has_on_chip(*position));
     let read = read.map(|(position, (operand, sharding))| {
         let share = chosen_share(program, op, position, operands);
-        passes(operand.value) * share * bytes(operand.value, sharding)
+        passes(operand.value) * share * bytes_read(program, op.repeat, operand.value, sharding)
     });
     let written = f64::from(!op.kernel.result_on_chip) * bytes(op.result, result);
     let bytes = read.sum::<f64>() + (2.0 * passes(op.result) - 1.0) * written;
@@ -176,9 +176,11 @@ pub(crate) fn in_chunks_s(
     chunks * seconds(program, op, dtype, whole.flops_s / chunks, hbm_s / chunks)
 }
 
-/// Whether it is done by a product: windows that are not written, or sums of those that it yields.
-fn is_implicit(op: &Op) -> bool {
+/// Whether it is done by a product: windows that are not written, sums of those that it yields, or
+/// what it converts.
+fn is_implicit(program: &Program, op: &Op) -> bool {
     match op.kind {
+        _ if program.values[op.result].stored_as.is_some() => true,
         OpKind::Rearrange(Rearrange::Windows(_)) => op.kernel.result_on_chip,
         OpKind::Rearrange(Rearrange::Overlap(_)) => op.kernel.has_on_chip(0),
         _ => false,
@@ -193,7 +195,7 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
             let is_read = !op.kernel.has_on_chip(position);
             f64::from(is_read)
                 * read_share(program, op, position, operands)
-                * bytes_in(program, op.repeat, operand.value, sharding)
+                * bytes_read(program, op.repeat, operand.value, sharding)
         })
     };
     let size = bytes_in(program, op.repeat, op.result, result);
@@ -258,7 +260,7 @@ pub(crate) fn read_bytes(
             | OpKind::Along(_)
             | OpKind::Route(_)
     );
-    let bytes = || bytes_in(program, op.repeat, op.operands[position].value, operands[position]);
+    let bytes = || bytes_read(program, op.repeat, op.operands[position].value, operands[position]);
     if reads_all { read_share(program, op, position, operands) * bytes() } else { 0.0 }
 }
 

@@ -29,18 +29,22 @@ pub(super) fn implicit(program: &Analyzed) -> Implicit {
     }
     for op in program.ops.iter().filter(|op| adds_windows(op)) {
         let value = op.operands[0].value;
-        let rides = |of: &Op| of.is_product() || adds_windows(of);
         let maker = program.dataflow().definition(value).map(|of| &program.ops[of]);
         let alone = readers(program, value).count() == 1 && !leaves(program, value);
-        if alone && maker.is_some_and(|of| rides(of) && of.phase == op.phase) {
+        if alone && maker.is_some_and(|of| adds_up(of) && of.phase == op.phase) {
             found.insert(value);
         }
     }
     found
 }
 
+/// Whether windows that are added up are its result, or the sums of some.
+pub(super) fn adds_up(op: &Op) -> bool {
+    op.is_product() || adds_windows(op)
+}
+
 /// Whether an operation takes windows.
-pub(super) fn takes_windows(op: &Op) -> bool {
+fn takes_windows(op: &Op) -> bool {
     matches!(op.kind, OpKind::Rearrange(Rearrange::Windows(_)))
 }
 

@@ -247,6 +247,11 @@ pub(crate) fn is_element_wise(program: &Program, op: &Op) -> bool {
     role(program, op) == Role::ElementWise
 }
 
+/// Whether an operation is a kernel of its own.
+pub(super) fn is_alone(program: &Program, op: &Op) -> bool {
+    role(program, op) == Role::Alone
+}
+
 fn role(program: &Program, op: &Op) -> Role {
     match &op.kind {
         _ if is_region_boundary(op) || op.is(&MapForm::Total) || program.is_stage_send(op) => {

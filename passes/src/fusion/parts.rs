@@ -8,6 +8,7 @@ use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{KernelPart, OpKind, Operand, Phase, Recomputes};
 
+use super::conversions::{Conversions, conversions};
 use super::implicit::{Implicit, implicit};
 use super::kernels::{is_element_wise, readers, same_dims, uses};
 use super::recompute;
@@ -23,6 +24,8 @@ struct Parts<'p> {
     scores: IndexSet<ValueId, FxBuildHasher>,
     /// Windows of convolutions, which are not written either.
     implicit: Implicit,
+    /// What the kernels that read it convert: not written, and read from memory as it is there.
+    converted: &'p Conversions,
     /// For each operation, whether the backward part computes its result again.
     again: IndexVec<OpId, bool>,
     /// For products that begin an attention kernel going back, how many times their own FLOPs it
@@ -35,6 +38,7 @@ struct Parts<'p> {
 pub(super) fn parts(
     program: &Analyzed,
     numbers: &IndexVec<OpId, Option<u32>>,
+    converted: &Conversions,
 ) -> IndexVec<OpId, KernelPart> {
     let mut kernels: IndexMap<u32, Vec<OpId>, FxBuildHasher> = IndexMap::default();
     for (op, number) in numbers.iter_enumerated() {
@@ -50,11 +54,14 @@ pub(super) fn parts(
         scores: IndexSet::default(),
         again: IndexVec::new(),
         implicit,
+        converted,
         score_flops: IndexMap::default(),
         frameworks: Frameworks::of(program),
     };
     parts.find_scores();
-    parts.again = recompute::recomputed(program, &parts.implicit, &parts.scores);
+    let mut implicit = parts.implicit.clone();
+    implicit.extend(conversions(program).into_keys());
+    parts.again = recompute::recomputed(program, &implicit, &parts.scores);
     let mut all: IndexVec<OpId, KernelPart> =
         program.ops.indices().map(|op| parts.part(op)).collect();
     find_reads_to_end(program, &mut all);
@@ -180,8 +187,11 @@ impl Parts<'_> {
             result_on_chip: self.stays_on_chip(id, op.result),
             operands_to_end: 0,
             number: self.numbers[id],
-            // A view runs nothing, so that no kernel begins with it.
-            is_begun: ops.iter().any(|&other| other < id && !self.program.ops[other].is_view()),
+            // A view or conversion runs nothing, so that no kernel begins with it.
+            is_begun: ops.iter().any(|&other| {
+                let begins = !self.program.ops[other].is_view() && !self.is_converted_by(other);
+                other < id && begins
+            }),
             is_attention: self.is_attention(ops),
             is_of_experts: false,
             recomputes: match self.score_flops.get(&id) {
@@ -216,6 +226,13 @@ impl Parts<'_> {
     /// Whether the kernel of an operation makes a value, and need not read it. A view of what is in
     /// memory is read from there.
     fn is_made_beside(&self, value: ValueId, id: OpId) -> bool {
+        if self.is_converted_by(id) {
+            let (op, dims) = (&self.program.ops[id], |of: ValueId| &self.program.values[of].dims);
+            return op.is_view() || same_dims(dims(value), dims(op.result));
+        }
+        if self.converted.contains_key(&value) {
+            return false;
+        }
         let producer = self.program.dataflow().definition(value);
         let is_made = |producer: OpId| {
             let op = &self.program.ops[producer];
@@ -226,7 +243,13 @@ impl Parts<'_> {
     }
 
     fn is_never_written(&self, value: ValueId) -> bool {
-        self.scores.contains(&value) || self.implicit.contains(&value)
+        let on_chip = [&self.scores, &self.implicit].iter().any(|values| values.contains(&value));
+        on_chip || self.converted.contains_key(&value)
+    }
+
+    /// Whether an operation is part of the kernels that read its result, and reads for these.
+    fn is_converted_by(&self, id: OpId) -> bool {
+        self.converted.contains_key(&self.program.ops[id].result)
     }
 
     fn share_a_kernel(&self, one: OpId, other: OpId) -> bool {

@@ -32,7 +32,7 @@ use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Op, OpKind, Phase, Program};
 use shardwise_ir::rates::Rates;
 
-use super::implicit::{Implicit, takes_windows};
+use super::implicit::{Implicit, adds_up};
 use super::kernels::is_element_wise;
 
 /// For each operation, whether the backward part computes its result again.
@@ -53,7 +53,9 @@ pub(super) fn recomputed(
         let from_there = op.operands.iter().all(|operand| is_there[operand.value]);
         let is_kept = leaves(program, op.result)
             || is_named(program, op)
-            || keeps_operands && is_multiplied_going_back(program, op.result);
+            || keeps_operands
+                && !is_implicit(op, implicit)
+                && is_multiplied_going_back(program, op.result);
         let is_cheap = is_cheap(program, op)
             || is_implicit(op, implicit) && is_read_going_back(program, op.result, implicit);
         again[id] = from_there && is_cheap && !is_kept;
@@ -86,20 +88,20 @@ fn is_cheap(program: &Analyzed, op: &Op) -> bool {
 }
 
 /// Whether a `checkpoint` names the result: then it is kept.
-fn is_named(program: &Analyzed, op: &Op) -> bool {
+pub(super) fn is_named(program: &Analyzed, op: &Op) -> bool {
     let checkpoint = op.repeat.and_then(|block| program.repeats[block].checkpoint.as_ref());
     let named = checkpoint.filter(|checkpoint| !checkpoint.recomputes_named);
     op.is_kept || named.is_some_and(|checkpoint| checkpoint.named.values.contains(&op.result))
 }
 
-fn leaves(program: &Analyzed, value: ValueId) -> bool {
+pub(super) fn leaves(program: &Analyzed, value: ValueId) -> bool {
     program.dataflow().outputs_of(value).next().is_some()
 }
 
-/// Whether an operation takes windows that are not written: going back, too, they are read from
-/// what they are of.
+/// Whether an operation takes windows or converts values, neither of which are written: going back,
+/// too, they are read from what they are of.
 fn is_implicit(op: &Op, implicit: &Implicit) -> bool {
-    takes_windows(op) && implicit.contains(&op.result)
+    !adds_up(op) && implicit.contains(&op.result)
 }
 
 fn is_read_going_back(program: &Analyzed, value: ValueId, implicit: &Implicit) -> bool {

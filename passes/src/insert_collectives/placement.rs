@@ -13,6 +13,7 @@ use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{Blocks, CollectiveKind, Program};
 
+use crate::fusion;
 use crate::reshard::sharding_space::{State, describe};
 use crate::reshard::tables::Tables;
 
@@ -104,9 +105,20 @@ pub(crate) fn mark_retained(plan: &mut Plan, holds: impl Fn(ValueId) -> bool) {
     }
 }
 
+/// The plan with these steps, and with the kernels that it has by what they reshard.
+pub(crate) fn plan_of(
+    tables: &Tables<'_>,
+    declared: &IndexMap<ValueId, State>,
+    steps: Vec<Step>,
+) -> Plan {
+    let mut plan = Plan { program: closed(tables, declared), steps };
+    fusion::after_reshards(tables.program, &mut plan);
+    plan
+}
+
 /// The program with every declaration in one sharding: as chosen, else as written, and replicated
 /// where left open.
-pub(crate) fn closed(tables: &Tables<'_>, chosen: &IndexMap<ValueId, State>) -> Program {
+fn closed(tables: &Tables<'_>, chosen: &IndexMap<ValueId, State>) -> Program {
     let mut program = Program::clone(tables.program);
     for (id, value) in program.values.iter_mut_enumerated().filter(|(_, value)| value.is_declared())
     {

@@ -10,7 +10,7 @@ use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{MapForm, OpKind, Program};
 
-use crate::insert_collectives::placement::{self, StepPlacer, closed, collective_step};
+use crate::insert_collectives::placement::{self, StepPlacer, collective_step};
 use crate::problem::{Choice, Decision, Definition, Demand, Problem, Root};
 use crate::reshard::paths::Hop;
 use crate::reshard::sharding_space::{State, describe};
@@ -36,7 +36,7 @@ pub(crate) fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Tre
         }
     });
     let declared: IndexMap<ValueId, State> = chosen.collect();
-    let mut plan = Plan { program: closed(problem.tables, &declared), steps: builder.steps.all };
+    let mut plan = placement::plan_of(problem.tables, &declared, builder.steps.all);
     let retained: IndexSet<ValueId> = problem
         .definitions
         .iter()

@@ -2,7 +2,7 @@
 
 use shardwise_ir::ids::{DimId, RepeatId, ValueId};
 use shardwise_ir::mesh::Mesh;
-use shardwise_ir::program::Program;
+use shardwise_ir::program::{Program, Value};
 use shardwise_ir::rearrange::{Halo, Roll, Windows};
 use shardwise_ir::sharding::{AxisRef, Sharding};
 
@@ -75,6 +75,18 @@ pub(crate) fn bytes_in(
     sharding: &Sharding,
 ) -> f64 {
     elements_in(program, block, value, sharding) * f64::from(program.values[value].dtype.bits())
+        / 8.0
+}
+
+/// The bytes that an operation in a block reads of an operand, in the dtype in which it is stored.
+pub(crate) fn bytes_read(
+    program: &Program,
+    block: Option<RepeatId>,
+    value: ValueId,
+    sharding: &Sharding,
+) -> f64 {
+    let Value { dtype, stored_as, .. } = &program.values[value];
+    elements_in(program, block, value, sharding) * f64::from(stored_as.unwrap_or(*dtype).bits())
         / 8.0
 }
 

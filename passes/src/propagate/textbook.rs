@@ -38,7 +38,7 @@ use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, OpKind, Operand
 use shardwise_ir::sharding::{Pin, Sharding};
 
 use crate::cost::local;
-use crate::insert_collectives::placement::{self, StepPlacer, closed, collective_step};
+use crate::insert_collectives::placement::{self, StepPlacer, collective_step};
 use crate::layouts::op_layouts;
 use crate::propagate::matmul_cases;
 use crate::reshard::sharding_space::{State, describe};
@@ -85,7 +85,7 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
             planner.outputs(id)?;
         }
     }
-    let mut plan = Plan { program: closed(tables, &IndexMap::new()), steps: planner.steps.all };
+    let mut plan = placement::plan_of(tables, &IndexMap::new(), planner.steps.all);
     // Stages keep their weights gathered for all microbatches; without a pipeline, microbatches
     // drop them layer by layer.
     placement::mark_retained(&mut plan, |value| {

@@ -198,7 +198,8 @@ fn solve_from(
     let Some(plan) = found.or_else(|| known.cloned()) else {
         return Ok(Outcome::Nothing(solution.bound));
     };
-    // Tables leave out what many operations of a kernel read of one value.
+    // Tables leave out what many operations of a kernel read of one value, and price no pass of a
+    // cast whose result is resharded.
     let is_exact = is_bound(weight(&plan), solution.bound);
     Ok(Outcome::Solved(Box::new(Solved {
         plan,

@@ -231,8 +231,9 @@ impl Brute<'_> {
         // What the operation's kernel has on the chip is neither read nor written.
         let written = if op.kernel.result_on_chip { 0.0 } else { size };
         let is_there = |k: usize| op.kernel.has_on_chip(k);
-        let of =
-            |k: usize| if is_there(k) { 0.0 } else { self.bytes(op.operands[k].value, &needs[k]) };
+        let of = |k: usize| {
+            if is_there(k) { 0.0 } else { self.bytes_read(op.operands[k].value, &needs[k]) }
+        };
         let copied = match &op.kind {
             OpKind::Map(MapFn { form: MapForm::LoopCarried | MapForm::Last, .. }) => Some(0.0),
             OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => {

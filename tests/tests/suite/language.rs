@@ -25,6 +25,7 @@ mod pending_sums;
 mod pipelines;
 mod pipelines_of_blocks;
 mod products;
+mod quantised;
 mod reference;
 mod regrouping;
 mod repeat_blocks;

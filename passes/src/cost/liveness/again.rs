@@ -36,7 +36,7 @@ impl LiveRanges<'_> {
     ) {
         let Some(of) = self.materialization(node) else { return };
         let in_passing = op.is_some_and(|op| is_element_wise(&self.plan.program, op))
-            || self.takes_windows(node);
+            || self.is_read_from_origin(node);
         if !in_passing {
             let bytes = local_shape::local_bytes(&self.plan.program, of.value, &of.sharding);
             let first = || LiveRange::new(bytes, from..=until);
@@ -58,12 +58,13 @@ impl LiveRanges<'_> {
         self.again.retain(|_, again| again.from <= again.to);
     }
 
-    /// Whether a node takes windows, which products read from what they are of.
-    fn takes_windows(&self, node: NodeIndex) -> bool {
+    /// Whether a node takes windows or converts values, which products read from what they are of.
+    fn is_read_from_origin(&self, node: NodeIndex) -> bool {
         let Node::Statement(step) = self.dataflow.graph()[node] else { return false };
         let StepKind::Local(op) = self.plan.steps[step].kind else { return false };
-        let kind = &self.plan.program.ops[op].kind;
-        matches!(kind, OpKind::Rearrange(Rearrange::Windows(_)))
+        let op = &self.plan.program.ops[op];
+        self.plan.program.values[op.result].stored_as.is_some()
+            || matches!(op.kind, OpKind::Rearrange(Rearrange::Windows(_)))
     }
 
     /// Extends the ranges of what a node is computed again from to step `at`.

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Plan;
 
-use crate::insert_collectives::placement::{closed, collective_step};
+use crate::insert_collectives::placement::{collective_step, plan_of};
 use crate::insert_collectives::plan::local_step;
 use crate::problem::{Decision, Problem, Root};
 use crate::reshard::sharding_space::State;
@@ -47,5 +47,5 @@ pub(super) fn plan<'s>(problem: &Problem<'_>, actions: impl Iterator<Item = &'s 
             }
         }
     }
-    Plan { program: closed(problem.tables, &declared), steps }
+    plan_of(problem.tables, &declared, steps)
 }
