@@ -10,6 +10,7 @@
 mod csv_rows;
 mod fit;
 mod fitter;
+mod implausible;
 mod least_squares;
 mod measurement;
 mod nccl;
@@ -25,7 +26,7 @@ pub use fit::{Figure, GroupFit, Residual};
 
 use crate::diagnostics::Findings;
 use crate::display::units::counted;
-use crate::hardware;
+use crate::hardware::{self, numbers};
 use fit::{GROUPS, Row};
 use measurement::{Kernel, Measurement};
 use text::Text;
@@ -55,7 +56,8 @@ pub struct Calibration {
 ///
 /// SW412: texts without measurements and rows that lack something, each with its line; collectives
 /// over more devices in one node than a node of `base` has; more rows than are fitted; or none of
-/// the chip `base`.
+/// the chip `base`; rows of a group all of which are longer or shorter than any rates explain; and
+/// figures that hardware files do not accept.
 ///
 /// ```
 /// use shardwise::{Hardware, calibrate::calibrate};
@@ -81,8 +83,13 @@ pub fn calibrate(
             Err(diags) => faults.extend(refuse(diags).reports),
             Ok(found) => {
                 of_other_chips += found.of_other_chips;
-                match priced(found.measurements, base) {
-                    Ok(priced) => rows.extend(priced),
+                let priced = priced(found.measurements, base);
+                let fitted = priced.and_then(|priced| {
+                    let diag = implausible::all_excluded(&priced, base);
+                    diag.map_or(Ok(priced), |diag| Err(vec![diag]))
+                });
+                match fitted {
+                    Ok(fitted) => rows.extend(fitted),
                     Err(diags) => faults.extend(refuse(diags).reports),
                 }
             }
@@ -95,28 +102,48 @@ pub fn calibrate(
         return Err(Findings::new(vec![diag], "", ""));
     }
     let mut hardware = Hardware { name: name.to_owned(), file: None, ..base.clone() };
-    let groups = GROUPS.iter().filter_map(|group| fit::fit(group, &rows, &mut hardware)).collect();
+    let groups: Vec<GroupFit> =
+        GROUPS.iter().filter_map(|group| fit::fit(group, &rows, &mut hardware)).collect();
+    if let Some(diag) = unfitted(&groups) {
+        return Err(Findings::new(vec![diag], "", ""));
+    }
     Ok(Calibration { hardware, base: base.name.clone(), groups, of_other_chips })
+}
+
+/// Why there is no file of these fits: nothing is left to fit, or hardware files have other limits.
+fn unfitted(groups: &[GroupFit]) -> Option<Diag> {
+    if groups.iter().all(|group| group.fitted().next().is_none()) {
+        let first = groups.iter().flat_map(|group| &group.residuals).next()?;
+        let reason = first.left_out.as_deref().unwrap_or_default();
+        let message = format!("every measurement is left out: {}, {reason}", first.place);
+        return Some(unplaced(message, "measure again, with more runs".to_owned()));
+    }
+    let figures = || groups.iter().flat_map(|group| &group.figures);
+    let wrong = figures().find_map(|figure| {
+        let (_, _, scale, _) = numbers::MEASURED.iter().find(|(key, ..)| *key == figure.key)?;
+        (!scale.has_unit(figure.value)).then(|| (figure, scale.implausible(figure.value)))
+    });
+    let (figure, reason) = wrong?;
+    let message = format!("these measurements make `{} = {:e}`", figure.key, figure.value);
+    Some(unplaced(message, format!("{reason}; is this the chip, and the unit of its times?")))
+}
+
+/// An error of all measurements together.
+fn unplaced(message: String, help: String) -> Diag {
+    let diag = Diag::error(BAD_MEASUREMENTS, message, Span::default(), "");
+    Diag { labels: Vec::new(), ..diag }.help(help)
 }
 
 /// Why so many measurements are not fitted.
 fn unusable(count: usize, of_other_chips: usize, base: &Hardware) -> Option<Diag> {
-    let refuse = |message: String, help: String| {
-        Some(
-            Diag {
-                labels: Vec::new(),
-                ..Diag::error(BAD_MEASUREMENTS, message, Span::default(), "")
-            }
-            .help(help),
-        )
-    };
     if count > MOST_MEASUREMENTS {
         let message = format!("{count} measurements are more than {MOST_MEASUREMENTS}");
-        return refuse(message, "give a part of them; every size once is enough".to_owned());
+        let help = "give a part of them; every size once is enough".to_owned();
+        return Some(unplaced(message, help));
     }
     if count == 0 {
         let message = format!("none of {of_other_chips} measurements is of `{}`", base.name);
-        return refuse(message, "name their chip with `--hardware`".to_owned());
+        return Some(unplaced(message, "name their chip with `--hardware`".to_owned()));
     }
     None
 }

@@ -6,6 +6,7 @@ use shardwise_ir::hardware::Hardware;
 use shardwise_ir::rates::MeasuredRates;
 
 use super::fitter::{Fit, Fitter};
+use super::implausible::Limits;
 use super::least_squares::{AT_PEAK, LEAST_NOISE};
 use super::measurement::{Kernel, Measurement, Priced};
 
@@ -14,7 +15,7 @@ pub(super) struct Group {
     pub(super) name: &'static str,
     /// What the keys of its figures begin with.
     pub(super) prefixes: &'static [&'static str],
-    has: fn(&Kernel) -> bool,
+    pub(super) has: fn(&Kernel) -> bool,
 }
 
 pub(super) const GROUPS: [Group; 5] = [
@@ -173,7 +174,8 @@ pub(super) fn fit(group: &Group, rows: &[Row], hardware: &mut Hardware) -> Optio
     if rows.is_empty() {
         return None;
     }
-    let mut noise = noisy(&rows);
+    let limits = Limits::of(group, hardware);
+    let mut noise = noisy(&rows, rows.iter().map(|row| limits.excluded(row)).collect());
     let before_s = predict(&rows, &hardware.measured);
     let mut fitter = Fitter { base: hardware.clone(), rows: used(&rows, &noise) };
     let (keys, held) = fitter.keys(group);
@@ -215,10 +217,11 @@ fn used<'r>(rows: &[&'r Row], noise: &[Option<String>]) -> Vec<&'r Row> {
     rows.iter().zip(noise).filter(|(_, noise)| noise.is_none()).map(|(row, _)| *row).collect()
 }
 
-/// Why measurements are too noisy: their own runs differ, or others of the same kernel do.
-fn noisy(rows: &[&Row]) -> Vec<Option<String>> {
+/// Why measurements are too noisy: their own runs differ, or others of the same kernel do; beside
+/// those that are excluded already.
+fn noisy(rows: &[&Row], excluded: Vec<Option<String>>) -> Vec<Option<String>> {
     let mut same: IndexMap<Kernel, Vec<&Measurement>> = IndexMap::new();
-    for row in rows {
+    for row in used(rows, &excluded) {
         same.entry(row.measurement.kernel).or_default().push(&row.measurement);
     }
     let reason = |row: &&Row| {
@@ -226,7 +229,7 @@ fn noisy(rows: &[&Row]) -> Vec<Option<String>> {
         if let Some(spread) = spread.filter(|&spread| spread > LARGEST_SPREAD) {
             return Some(format!("its runs differ by {:.0}%", 100.0 * spread));
         }
-        let all = &same[kernel];
+        let all = same.get(kernel)?;
         let by_time = |a: &&&Measurement, b: &&&Measurement| a.seconds.total_cmp(&b.seconds);
         let (least, most) = (all.iter().min_by(by_time)?, all.iter().max_by(by_time)?);
         let factor = most.seconds / least.seconds;
@@ -235,7 +238,8 @@ fn noisy(rows: &[&Row]) -> Vec<Option<String>> {
             format!("measured {factor:.1} times as long in one run as in another ({other})")
         })
     };
-    rows.iter().map(reason).collect()
+    let noisy = |(row, excluded): (&&Row, Option<String>)| excluded.or_else(|| reason(row));
+    rows.iter().zip(excluded).map(noisy).collect()
 }
 
 /// What is far from a fit that it was part of. What is faster than a fit at the peak is not: there,

@@ -1,6 +1,7 @@
 //! Which figures `calibrate` fits: what measurements do not determine stays as the chip has it, and
 //! no fit is worse than the chip's own figures.
 
+use shardwise::calibrate::calibrate;
 use shardwise::{Hardware, Options, Rates};
 use shardwise_tests::planning::planned;
 
@@ -145,4 +146,45 @@ fn products_of_fp8_have_a_share_of_the_bandwidth_of_their_own() {
     let of_fp8 = fitted(&format!("{head}{}", &text[of_bf16..]), &h100());
     assert_eq!(of_fp8.hardware.measured.product_memory, h100().measured.product_memory);
     assert!(near(of_fp8.hardware.measured.product_fp8_memory, 0.5), "{of_fp8}");
+}
+
+/// The error of measurements of which all are in another unit, and the line that it names.
+#[test]
+fn times_in_another_unit_are_an_error_that_names_it() {
+    let products = "product,4096,4096,4096,200\nproduct,8192,8192,8192,1500\n";
+    let head = "kind,m,n,k,measured";
+    let links: String = [20, 24, 28, 32]
+        .map(|power| format!("all_gather,{},8,{}\n", 1_u64 << power, 12.0 + 2f64.powi(power) / 4e5))
+        .concat();
+    for (text, unit) in [
+        (format!("{head}_s\n{products}"), "are microseconds, call their column `measured_us`"),
+        (format!("kind,bytes,devices,measured_s\n{links}"), "call their column `measured_us`"),
+        (format!("{head}_us\nproduct,4096,4096,4096,0.0002\n"), "call their column `measured_s`"),
+        (format!("{head}_us\nproduct,4096,4096,4096,0.2\n"), "milliseconds, write 1000 times"),
+        (format!("{head}_us\nproduct,4000000000,4000000000,4000000000,200\n"), "check its sizes"),
+    ] {
+        let findings = calibrate(&[("bench.csv", &text)], &h100(), "mine").expect_err(&text);
+        let [report] = &findings.reports[..] else { panic!("{findings}") };
+        assert_eq!(report.diag.code, "SW412");
+        assert!(report.diag.message.contains("no rates explain"), "{findings}");
+        assert!(report.diag.help.as_deref().unwrap_or_default().contains(unit), "{findings}");
+        assert_eq!(text[..report.diag.labels[0].span.start].lines().count(), 1, "{findings}");
+    }
+}
+
+#[test]
+fn rows_that_no_rates_explain_are_left_out_of_the_others() {
+    let good = "product,4096,4096,4096,200\nproduct,8192,8192,8192,1550\n\
+        product,2048,4096,4096,101\nproduct,1,4096,4096,17\n";
+    let head = "kind,m,n,k,measured_us\n";
+    let bad = "product,4096,4096,4096,1\nproduct,4096,4096,4096,9e9\n";
+    let both = fitted(&format!("{head}{good}{bad}"), &h100());
+    assert_eq!(both.hardware.measured, fitted(&format!("{head}{good}"), &h100()).hardware.measured);
+    let text = both.to_string();
+    assert!(text.contains("4 measurements, off by"), "{text}");
+    assert!(text.contains("are the shortest") && text.contains("are the longest"), "{text}");
+    let noisy = "kind,bytes,measured_us,spread\npass,1000000,2.5,0.9\n";
+    let findings =
+        calibrate(&[("bench.csv", noisy)], &h100(), "mine").expect_err("nothing is left");
+    assert!(findings.to_string().contains("every measurement is left out"), "{findings}");
 }
