@@ -45,6 +45,7 @@ impl Reader {
 
     /// Reports products that are slower in a narrower dtype, which no chip would run in it.
     pub(super) fn slower_when_narrower(&mut self, hardware: &Hardware, table: &Table) {
+        self.faster_in_f32(hardware, table);
         let pairs = [
             (("fp8", hardware.fp8_flops), ("bf16", hardware.bf16_flops)),
             (("fp4", hardware.fp4_flops), ("fp8", hardware.fp8_flops)),
@@ -62,5 +63,20 @@ impl Reader {
                 self.wrong(message, line.span(), help);
             }
         }
+    }
+
+    /// Reports f32 above bf16, at the line of f32, else of bf16. Equal rates are those of chips
+    /// that multiply f32 in bf16; a chip without bf16 has no other rate to compare with.
+    fn faster_in_f32(&mut self, hardware: &Hardware, table: &Table) {
+        let rates = hardware.f32_flops.zip(hardware.bf16_flops);
+        let Some((f32_flops, bf16_flops)) = rates.filter(|(wide, narrow)| wide > narrow) else {
+            return;
+        };
+        let line = |key: &str| table.iter().find(|(name, _)| name.get_ref() == key);
+        let Some((_, line)) = line("f32").or_else(|| line("bf16")) else { return };
+        let message = format!("{f32_flops:e} FLOP/s in f32 are more than {bf16_flops:e} in bf16");
+        let help = "give `f32` at most those of `bf16`: on a GPU the rate of TF32, without \
+            sparsity; on a chip that multiplies f32 in bf16 the same rate";
+        self.wrong(message, line.span(), help);
     }
 }

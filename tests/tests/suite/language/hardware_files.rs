@@ -10,7 +10,7 @@ use shardwise::hardware::named_file::named;
 use shardwise::lint::{Settings, lint};
 use shardwise::sweep::{Grid, Source, sweep};
 use shardwise::verify::{Setup, verify};
-use shardwise::{Options, Rates, hardware};
+use shardwise::{Hardware, Options, Rates, hardware};
 use shardwise_tests::snapshot::{plan_snapshot, snapshot};
 use shardwise_tests::{drawn, files, root};
 
@@ -162,6 +162,33 @@ fn a_number_with_a_unit_is_asked_for_without_it() {
         let findings = hardware::parse("hw.toml", &text).expect_err(value);
         let help = findings.reports[0].diag.help.clone().unwrap_or_default();
         assert!(help.contains("write a number without its unit, such as "), "{value}: {help}");
+    }
+}
+
+#[test]
+fn f32_is_not_faster_than_bf16() {
+    let parse = |text: &str| hardware::parse("hw.toml", &format!("[chip]\n{text}\n"));
+    for (text, line) in [
+        ("base = \"h100\"\nf32 = 2e15", "f32"),
+        ("base = \"h100\"\nbf16 = 4e14", "bf16"),
+        ("bf16 = 9.89e14\nf32 = 2e15", "f32"),
+    ] {
+        let findings = parse(text).expect_err(text);
+        let [report] = &findings.reports[..] else { panic!("{findings}") };
+        assert!(report.diag.message.contains("FLOP/s in f32 are more than"), "{findings}");
+        let whole = format!("[chip]\n{text}\n");
+        let before = &whole[..report.diag.labels[0].span.start];
+        assert!(before.ends_with(&format!("{line} = ")), "{text}: {before}");
+    }
+    for text in [
+        "bf16 = 4.59e14\nf32 = 4.59e14",
+        "f32 = 1.57e13\nfp8 = 1.25e14",
+        "base = \"mi355x\"\nnetwork_bandwidth = 5e10",
+    ] {
+        assert!(parse(text).is_ok(), "{text}");
+    }
+    for preset in Hardware::preset_names().filter_map(Hardware::preset) {
+        assert!(preset.f32_flops <= preset.bf16_flops, "{}", preset.name);
     }
 }
 
