@@ -37,7 +37,7 @@ pub struct Hardware {
     pub name: String,
     /// The file that a program takes it from, as the program writes it; printed back.
     pub file: Option<String>,
-    /// Peak FLOP/s of products in f32, as frameworks multiply them by default (TF32 on GPUs).
+    /// Peak FLOP/s of products in f32 on the matrix unit: TF32 on GPUs, one pass in bf16 on TPUs.
     pub f32_flops: Option<f64>,
     /// Peak FLOP/s in bf16.
     pub bf16_flops: Option<f64>,
