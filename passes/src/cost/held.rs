@@ -6,6 +6,7 @@ use shardwise_ir::Role;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::program::{Phase, Program};
 use shardwise_ir::sharding::Pin;
+use shardwise_ir::weights::uncast;
 use strum::IntoStaticStr;
 
 use crate::cost::liveness::{self, Memory};
@@ -21,7 +22,7 @@ pub enum HeldKind {
     Parameters,
     /// State, as declared: moments, caches.
     State,
-    /// Parameters in another sharding than the declared one.
+    /// Parameters in another sharding or dtype than the declared ones.
     #[strum(serialize = "gathered parameters")]
     GatheredParameters,
     /// Inputs of the step.
@@ -87,6 +88,12 @@ pub fn kinds(program: &Program) -> IndexVec<ValueId, HeldKind> {
         program.values.iter().map(|value| declared(value.role)).collect();
     for op in program.ops.iter().filter(|op| !op.is_reshard() && op.phase == Phase::Backward) {
         kinds[op.result] = HeldKind::Gradients;
+    }
+    // A cast parameter is gathered like one.
+    for (value, of) in uncast(program).into_iter_enumerated() {
+        if program.values[of].role == Some(Role::Param) {
+            kinds[value] = HeldKind::GatheredParameters;
+        }
     }
     kinds
 }

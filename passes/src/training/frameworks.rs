@@ -39,6 +39,7 @@ use shardwise_ir::program::{
 };
 use shardwise_ir::rates::Rates;
 use shardwise_ir::unroll::is_loop_exit;
+use shardwise_ir::weights::uncast;
 
 /// What frameworks hold of the values of a program.
 pub(crate) struct Frameworks {
@@ -106,9 +107,11 @@ impl Frameworks {
 }
 
 /// Whether a program is a step of training whose times and memory are predicted as they are
-/// measured.
+/// measured. Its hardware knows that from the assignment of kernels on; products are converted
+/// before that, for which the backward part says it.
 fn are_predicted(program: &Program) -> bool {
-    program.hardware.rates == Rates::Measured && program.hardware.is_training()
+    let goes_back = || program.ops.iter().any(|op| op.phase == Phase::Backward);
+    program.hardware.rates == Rates::Measured && (program.hardware.is_training() || goes_back())
 }
 
 /// Weights of layers that are gathered again going back and in every microbatch: as the program
@@ -129,10 +132,13 @@ pub(crate) fn kept_gathered(program: &Program) -> IndexSet<ValueId> {
 }
 
 fn weights_of_layers(program: &Program) -> impl Iterator<Item = ValueId> {
-    program.values.iter_enumerated().filter_map(|(id, value)| {
-        let is_weight = value.role == Some(Role::Param);
-        (is_weight && program.repeats.layer_block(value.repeat).is_some()).then_some(id)
-    })
+    let in_layers =
+        |value: ValueId| program.repeats.layer_block(program.values[value].repeat).is_some();
+    let weights = uncast(program).into_iter_enumerated().filter(move |&(value, of)| {
+        let is_weight = program.values[of].role == Some(Role::Param);
+        is_weight && in_layers(of) && in_layers(value)
+    });
+    weights.map(|(value, _)| value)
 }
 
 /// The operations of a program, without the collectives of one that is a plan: these move values,
@@ -143,6 +149,7 @@ fn computing(program: &Program) -> impl Iterator<Item = &Op> {
 
 /// Gradients in fewer than 32 bits of parameters whose master copy in 32 bits is sharded otherwise.
 fn wide_gradients(program: &Program) -> IndexSet<ValueId> {
+/// Parameters of layers, and what they are in another dtype, which may be gathered in their place.
     let producer: IndexMap<ValueId, &Op> = computing(program).map(|op| (op.result, op)).collect();
     let update = |output: &Output| {
         let param = output.yields_to.filter(|&of| program.values[of].role == Some(Role::Param))?;

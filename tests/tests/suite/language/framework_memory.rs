@@ -190,3 +190,21 @@ fn a_plan_holds_what_it_held_when_it_was_made() {
         assert_eq!(plan.to_string(), searched(&plan.to_string()).to_string());
     }
 }
+
+/// What is gathered in another dtype is the weight: cast by hand here, by `products=fp8` elsewhere.
+#[test]
+fn weights_that_are_cast_before_they_are_gathered_are_gathered_again() {
+    let layers = |weights: &str| {
+        format!(
+            "hardware h100, rates=measured\nmesh X=8\ndim B=65536, D=4096, F=16384\n\
+             input x[B_X, D], dy[B_X, D]\nrepeat L=8 {{\n  carry x\n  \
+             param win: f32[D_X, F], wout: f32[F, D_X]\n  nin = cast<bf16>(win)\n  \
+             nout = cast<bf16>(wout)\n  x[B_X, D] = x + gelu(x *D nin) *F nout\n}}\n\
+             backward from x given dy{weights}\noutput dx[B_X, D]\n"
+        )
+    };
+    for (options, count) in [("", 2), (", weights=regathered", 2), (", weights=kept", 1)] {
+        let planned = searched(&layers(options));
+        assert_eq!(gathers(&planned, "nin"), count, "{planned}");
+    }
+}

@@ -6,6 +6,7 @@ use shardwise_ir::dtype::DType;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::StepKind;
 use shardwise_ir::program::Op;
+use shardwise_passes::held::{self, HeldKind};
 use shardwise_tests::planning::planned;
 use shardwise_tests::read;
 
@@ -149,4 +150,32 @@ fn a_converted_weight_that_a_stage_keeps_is_there_once() {
     let report = &planned.report;
     let held: f64 = report.held.iter().map(|(_, bytes)| bytes).sum();
     assert!((held - report.memory.peak_bytes).abs() < 1.0, "{held} held\n{planned}");
+}
+
+/// As FSDP does, whether a program says it or not.
+#[test]
+fn converted_weights_are_gathered_again_at_measured_rates() {
+    let settings = ", products=fp8, rates=measured";
+    for checkpoint in ["", "  checkpoint\n"] {
+        let source = program(settings, checkpoint);
+        let written = source.replace("from Loss", "from Loss, weights=regathered");
+        let [default, written] =
+            [source, written].map(|source| planned(&source, &Options::default()).report);
+        assert_eq!(default.memory.peak_bytes, written.memory.peak_bytes);
+        assert_eq!(default.serial_s, written.serial_s);
+    }
+}
+
+#[test]
+fn converted_weights_that_are_kept_count_as_gathered_parameters() {
+    let source = program(", products=fp8", "").replace("from Loss", "from Loss, weights=kept");
+    let planned = planned(&source, &Options::default());
+    let kinds = held::kinds(&planned.plan.program);
+    let casts = planned.plan.program.values.iter_enumerated();
+    let casts: Vec<ValueId> = casts
+        .filter(|(_, value)| ["win.fp8", "wout.fp8"].contains(&value.name.as_str()))
+        .map(|(value, _)| value)
+        .collect();
+    assert_eq!(casts.len(), 2, "{planned}");
+    assert!(casts.iter().all(|&value| kinds[value] == HeldKind::GatheredParameters));
 }
