@@ -332,22 +332,17 @@ impl Stages {
         self.most
     }
 
-    /// How many layers a device of the busiest stage runs for a microbatch. With microbatches from
-    /// both ends each runs half of the layers of a device.
-    pub fn most_run(&self) -> u64 {
-        self.halved(self.most)
-    }
-
-    /// Of so many layers of a device, those that it runs for a microbatch.
-    fn halved(&self, held: u64) -> u64 {
-        if self.schedule.is_bidirectional() { held.div_ceil(2) } else { held }
+    /// How many copies there are of each layer. With microbatches from both ends a device has
+    /// layers of two stages, each of which half of the microbatches pass.
+    fn copies(&self) -> u64 {
+        if self.schedule.is_bidirectional() { 2 } else { 1 }
     }
 
     /// How often a device of the busiest stage runs an operation of a layer that stands in it
     /// `inner` times, for all microbatches, which go back through the stages where it `trains`.
     pub fn trip_count(&self, microbatches: u64, inner: u64, trains: bool) -> TripCount {
-        let numerator = self.halved(self.on_longest.numerator);
-        let run = Ratio { numerator, ..self.on_longest };
+        let denominator = self.on_longest.denominator.saturating_mul(self.copies());
+        let run = Ratio { denominator, ..self.on_longest };
         let done = run.times(microbatches.saturating_mul(inner));
         let elsewhere = self.on_longest.rest(self.layers.iter().sum()).saturating_mul(inner);
         let idle = self.idle(elsewhere, (microbatches, trains));
@@ -389,8 +384,7 @@ impl Stages {
     /// How often a device runs an operation of a layer that stands in it `inner` times, on average
     /// over all stages: for each of so many microbatches, or else once for each copy of a layer.
     pub fn average_count(&self, microbatches: Option<u64>, inner: u64) -> f64 {
-        let copies = if self.schedule.is_bidirectional() { 2 } else { 1 };
-        let times = microbatches.unwrap_or(copies) as f64;
+        let times = microbatches.unwrap_or(self.copies()) as f64;
         self.passed as f64 * times * inner as f64 / (self.held.len() as f64).max(1.0)
     }
 

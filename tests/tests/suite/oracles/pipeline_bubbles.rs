@@ -231,3 +231,28 @@ fn a_start_with_a_shorter_schedule_is_not_left_for_a_smaller_sum() {
     assert!(with_s <= start.report.serial_s * (1.0 + 1e-9), "{with_s} {start}");
     assert!(matches!(optimality, Optimality::Bounded { lower_bound_s } if lower_bound_s < with_s));
 }
+
+/// With microbatches from both ends a device runs half of them through each of two stages: unequal
+/// stages `i` and `n-1-i` even out.
+#[test]
+fn compute_of_two_directions_is_that_of_the_busiest_device() {
+    let source = |layers: &str| {
+        format!(
+            "hardware h100\nmesh Z=4 dcn\ndim B=64, T=512, D=1024, F=4096\n\
+             input x[B, T, D], dy[B, T, D]\n\
+             pipeline Z, microbatches=64 of B, schedule=dualpipe{layers} {{\n\
+             repeat L=10 {{\ncarry x\nparam win[D, F], wout[F, D]\n\
+             x = x + gelu(x *D win) *F wout\n}}\n}}\nbackward from x given dy\n\
+             output dx[B, T, D]\n"
+        )
+    };
+    for layers in ["", ", layers=[2, 2, 3, 3]", ", layers=[1, 2, 3, 4]", ", layers=[4, 2, 2, 2]"] {
+        let planned = shardwise::plan("both ends", &source(layers), &Options::default())
+            .unwrap_or_else(|e| panic!("{e}"));
+        let stages = planned.json().pipelines[0].by_stage.clone();
+        let busiest_s = stages.iter().map(|stage| stage.busy_s).fold(0.0, f64::max);
+        let report = &planned.report;
+        assert!(close(report.compute_s, busiest_s), "{layers}: {} {busiest_s}", report.compute_s);
+        assert!(report.overlap_s <= report.schedule.makespan_s * (1.0 + 1e-9), "{planned}");
+    }
+}
