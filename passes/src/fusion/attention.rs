@@ -16,7 +16,7 @@
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::dataflow::Analyzed;
-use shardwise_ir::functions::{Composite, Function};
+use shardwise_ir::functions::{Arithmetic, Composite, Function};
 use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::program::{MapForm, Op, OpKind, Operand, Phase, Program, ReduceFn};
 use shardwise_ir::rearrange::Rearrange;
@@ -60,17 +60,36 @@ pub(super) fn is_attention(program: &Analyzed, ops: &[OpId]) -> bool {
 }
 
 /// The dimensions over which an operation's results are weights: those of a softmax, or, of an
-/// `exp`, those over which its sum is taken for the softmax that a running maximum makes.
+/// `exp`, those of the `logsumexp` that is taken from its operand, or those over which its sum is
+/// taken for the softmax that a running maximum makes.
 fn summed_over(program: &Analyzed, id: OpId) -> Option<Vec<DimId>> {
     let op = &program.ops[id];
     match &op.kind {
         OpKind::Composite { function: Composite::Softmax, dims } => Some(dims.clone()),
         OpKind::Map(_) if op.is(&MapForm::call(Function::Exp)) => {
             let mut readers = program.dataflow().uses_of(op.result);
-            readers.find_map(|(reader, _)| match &program.ops[reader].kind {
-                OpKind::Reduce { function: ReduceFn::Sum, dims } => Some(dims.clone()),
-                _ => None,
+            normalized_by(program, op).or_else(|| {
+                readers.find_map(|(reader, _)| match &program.ops[reader].kind {
+                    OpKind::Reduce { function: ReduceFn::Sum, dims } => Some(dims.clone()),
+                    _ => None,
+                })
             })
+        }
+        _ => None,
+    }
+}
+
+/// The dimensions `S` of `exp(s - logsumexp_S(s))`, which is `softmax_S(s)`.
+fn normalized_by(program: &Analyzed, exp: &Op) -> Option<Vec<DimId>> {
+    let producer = |value: ValueId| program.dataflow().definition(value).map(|op| &program.ops[op]);
+    let difference = producer(exp.operands.first()?.value)?;
+    let [scores, normalizer] = &difference.operands[..] else { return None };
+    let logsumexp = producer(normalizer.value)?;
+    let is_of_scores = difference.is(&MapForm::Infix(Arithmetic::Sub))
+        && logsumexp.operands.first().is_some_and(|operand| operand.value == scores.value);
+    match &logsumexp.kind {
+        OpKind::Composite { function: Composite::LogSumExp, dims } if is_of_scores => {
+            Some(dims.clone())
         }
         _ => None,
     }
@@ -274,7 +293,11 @@ fn between(program: &Analyzed, kernel: &[OpId]) -> Vec<OpId> {
 /// Whether a kernel of attention can compute an operation between those on scores.
 fn is_simple(program: &Analyzed, op: OpId) -> bool {
     let op = &program.ops[op];
-    matches!(op.kind, OpKind::Reduce { .. }) || is_element_wise(program, op)
+    let is_reduction = match op.kind {
+        OpKind::Composite { function, .. } => function == Composite::LogSumExp,
+        _ => matches!(op.kind, OpKind::Reduce { .. }),
+    };
+    is_reduction || is_element_wise(program, op)
 }
 
 /// The operations before a softmax that give its operand, down to products: one, or several that

@@ -184,6 +184,23 @@ fn a_soft_cap_takes_no_memory_where_the_sequence_is_split() {
     assert_eq!(of(&capped).to_bits(), of(&capped.replace(", cap=50.0", "")).to_bits());
 }
 
+/// `exp(s - logsumexp_S(s))` is `softmax_S(s)`, forward and going back.
+#[test]
+fn a_softmax_by_its_logsumexp_is_attention() {
+    for end in ["output o[B, T, N, H]\n", "backward from o given do\noutput dq[B, T, N, H]\n"] {
+        let seconds = |softmax: &str| {
+            let source = format!(
+                "hardware h100\nmesh X=1\ndim B=1, T=8192, S=T, N=32, H=128\n\
+                 input q[B, T, N, H], k[B, S, N, H], v[B, S, N, H], do[B, T, N, H]\n\
+                 s = causal_{{T,S}}(0.088 * (q *H k))\np = {softmax}\no = p *S v\n{end}"
+            );
+            fused(&source, Fusion::Attention).report.serial_s
+        };
+        let (composite, written) = (seconds("softmax_S(s)"), seconds("exp(s - logsumexp_S(s))"));
+        assert!(written < 1.1 * composite, "{end}: {written} {composite}");
+    }
+}
+
 #[test]
 fn scores_that_leave_are_written() {
     let source = format!("{ATTENTION}output o[B_X, T, N, H], p[B_X, T, N, S]\n");
