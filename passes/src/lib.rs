@@ -51,6 +51,7 @@ pub use reshard::sharding_space::describe;
 pub use reshard::tables::Tables;
 pub use search::memory::blocks::least_at_the_end;
 pub use search::{Effort, Found, Goal, Objective, Optimality, Refusal, Request, Rival, search};
+pub use training::frameworks::regathers_by_default;
 pub use training::gradient::GradientFault;
 pub use training::microbatches::MicrobatchFault;
 pub use training::optimizer::OptimizerFault;

@@ -9,7 +9,7 @@
 use std::hash::Hasher;
 
 use rustc_hash::FxHasher;
-use shardwise_passes::Optimality;
+use shardwise_passes::{Optimality, regathers_by_default};
 
 use super::{Origin, Planned};
 use crate::display::units;
@@ -88,7 +88,8 @@ impl Planned {
         } else {
             format!("; as cheap from {}", alternatives.join(" or "))
         };
-        format!("{proof} ({}); {saving}{equal}", self.objective.name())
+        let among = if regathers_by_default(&self.plan) { ", weights=regathered" } else { "" };
+        format!("{proof} ({}{among}); {saving}{equal}", self.objective.name())
     }
 }
 

@@ -32,8 +32,8 @@ use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::Role;
 use shardwise_ir::dtype::DType;
 use shardwise_ir::functions::{Composite, Function};
-use shardwise_ir::ids::ValueId;
-use shardwise_ir::plan::{Step, StepKind};
+use shardwise_ir::ids::{RepeatId, ValueId};
+use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::{
     Blocks, MapForm, Op, OpKind, Operand, Output, Phase, Program, ReduceFn, Until, Weights,
 };
@@ -125,12 +125,28 @@ pub(crate) fn regathered(program: &Program) -> IndexSet<ValueId> {
     weights_of_layers(program).filter(is_regathered).collect()
 }
 
+/// Whether a plan gathers a weight again that its program leaves open: a plan that kept it, as
+/// `weights=chosen` may, is not among those that were searched.
+pub fn regathers_by_default(plan: &Plan) -> bool {
+    let (program, uncast) = (&plan.program, uncast(&plan.program));
+    let regathered = regathered(program);
+    let mut blocks: IndexMap<ValueId, Option<RepeatId>> = IndexMap::new();
+    let mut is_again = |step: &Step| {
+        let value = step.result.value;
+        let is_gather =
+            matches!(step.kind, StepKind::Collective(..)) && regathered.contains(&value);
+        is_gather && *blocks.entry(uncast[value]).or_insert(step.repeat) != step.repeat
+    };
+    program.gathered_weights.is_none() && plan.steps.iter().any(|step| is_again(step))
+}
+
 /// Weights of layers that stay gathered, whatever memory that takes.
 pub(crate) fn kept_gathered(program: &Program) -> IndexSet<ValueId> {
     let is_kept = program.gathered_weights == Some(Weights::Kept);
     weights_of_layers(program).filter(|_| is_kept).collect()
 }
 
+/// Parameters of layers, and what they are in another dtype, which may be gathered in their place.
 fn weights_of_layers(program: &Program) -> impl Iterator<Item = ValueId> {
     let in_layers =
         |value: ValueId| program.repeats.layer_block(program.values[value].repeat).is_some();
@@ -149,7 +165,6 @@ fn computing(program: &Program) -> impl Iterator<Item = &Op> {
 
 /// Gradients in fewer than 32 bits of parameters whose master copy in 32 bits is sharded otherwise.
 fn wide_gradients(program: &Program) -> IndexSet<ValueId> {
-/// Parameters of layers, and what they are in another dtype, which may be gathered in their place.
     let producer: IndexMap<ValueId, &Op> = computing(program).map(|op| (op.result, op)).collect();
     let update = |output: &Output| {
         let param = output.yields_to.filter(|&of| program.values[of].role == Some(Role::Param))?;

@@ -151,6 +151,10 @@ fn weights_are_gathered_again_or_kept_as_the_program_says() {
     };
     assert_eq!(measured(""), 2, "as frameworks do");
     assert_eq!(measured(", weights=kept"), 1);
+    let claim =
+        |options: &str| searched(&layers("tpu-v5p, rates=measured", rows, options)).to_string();
+    assert!(claim("").contains("(serial, weights=regathered); "), "{}", claim(""));
+    assert!(claim(", weights=regathered").contains("(serial); "), "a program's own choice");
     let kept = searched(&layers("tpu-v5p", rows, ", weights=kept")).report;
     let again = searched(&layers("tpu-v5p", rows, ", weights=regathered")).report;
     assert!(again.memory.peak_bytes < kept.memory.peak_bytes);
