@@ -1,5 +1,6 @@
 //! Between two shardings of one value: the space of shardings, and the cheapest steps in it.
 
+mod alike;
 pub(crate) mod direct;
 pub(crate) mod layout_states;
 pub(crate) mod part;

@@ -99,13 +99,17 @@ fn within_tables(
     request: &Request,
 ) -> Result<Found, Refusal> {
     if request.objective.is_sum() {
-        let found = summed(tables, textbook, request)?;
+        let found = summed(tables, textbook, &within_a_part(request));
+        let found = found.or_else(|refusal| of_all_steps(tables, textbook, refusal, request))?;
         return Ok(at_most_of_all_steps(tables, textbook, found, request));
     }
+    let mut known = Vec::new();
     let found = balanced::search(tables, textbook, request, |least_s| {
-        starts::plans(tables, textbook, request, least_s)
+        known = starts::plans(tables, textbook, request, least_s)?;
+        Ok(known.clone())
     })?;
-    Ok(shortest_of_equally_busy(tables, textbook, found, request))
+    known.push(found.plan.clone());
+    Ok(shortest_of_equally_busy(tables, textbook, (found, &known), request))
 }
 
 /// The plan with the shortest schedule that is met of those that keep the busiest resource busy for
@@ -113,7 +117,7 @@ fn within_tables(
 fn shortest_of_equally_busy(
     tables: &Tables<'_>,
     textbook: &Plan,
-    found: Found,
+    (found, known): (Found, &[Plan]),
     request: &Request,
 ) -> Found {
     let is_over = request.interrupt.is_due() || request.effort == Effort::Quick;
@@ -128,15 +132,54 @@ fn shortest_of_equally_busy(
         most_busy_s: Some(busy_s * (1.0 + ROUNDING)),
         ..request.clone()
     };
-    let equal = balanced::search(tables, textbook, &scheduled, |least_s| {
-        let starts = starts::plans(tables, textbook, &scheduled, least_s)?;
-        Ok(starts.into_iter().chain([found.plan.clone()]).collect())
+    let equal = balanced::search(tables, textbook, &scheduled, |_| {
+        starts::beside(tables, textbook, &scheduled, known)
     });
     Found { plan: equal.map_or(found.plan, |equal| equal.plan), ..found }
 }
 
 /// Relative differences below this are rounding.
 const ROUNDING: f64 = 1e-9;
+
+/// The share of the time for the sum of collectives within memory; the rest is for that of all
+/// steps, whose plans are others.
+const FOR_COLLECTIVES: f64 = 0.6;
+
+/// The request in the part of its time that leaves some for the plan of all steps.
+fn within_a_part(request: &Request) -> Request {
+    let is_shared = request.objective == Objective::Comm && request.capacity.is_some();
+    let whole = &request.interrupt;
+    let interrupt = if is_shared { whole.part(FOR_COLLECTIVES) } else { whole.clone() };
+    Request { interrupt, ..request.clone() }
+}
+
+/// The plan of the sum of all steps, where the search for that of collectives is refused: within
+/// memory neither finds every plan.
+fn of_all_steps(
+    tables: &Tables<'_>,
+    textbook: &Plan,
+    refusal: Refusal,
+    request: &Request,
+) -> Result<Found, Refusal> {
+    let is_open = request.objective == Objective::Comm && !request.interrupt.is_due();
+    let Refusal::OverCapacity(..) = refusal else { return Err(refusal) };
+    if !is_open {
+        return Err(refusal);
+    }
+    let of_all = Request { objective: Objective::Serial, goal: None, ..request.clone() };
+    let Ok(found) = summed(tables, textbook, &of_all) else { return Err(refusal) };
+    let unlimited = Request { capacity: None, goal: None, ..request.clone() };
+    let unlimited = serial::search(tables, textbook, &unlimited, None);
+    let lower_bound_s = unlimited.map_or(0.0, |unlimited| least_s(tables, &unlimited, request));
+    let optimality =
+        if can_prune(lower_bound_s, objective_s(tables, &found.plan, request.objective)) {
+            Optimality::Optimal
+        } else {
+            Optimality::Bounded { lower_bound_s }
+        };
+    let unlimited_s = Some(unlimited_s(tables, &found.plan, request.objective));
+    Ok(Found { optimality, unlimited_s, ..found })
+}
 
 /// The same, or the plan of the sum of all steps where its collectives take less: within memory the
 /// search does not find every plan.

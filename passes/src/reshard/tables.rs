@@ -15,6 +15,7 @@ use shardwise_ir::sharding::{Pin, Reduction, Sharding};
 use crate::cost::collective::{CostModel, Refinement};
 use crate::cost::pipeline_stages;
 use crate::layouts::op_layouts::{self, Layout};
+use crate::reshard::alike;
 use crate::reshard::layout_states::{self, LayoutStates};
 use crate::reshard::part::Part;
 use crate::reshard::paths::Reshards;
@@ -35,8 +36,11 @@ pub struct Tables<'a> {
     partial: Vec<Option<Reduction>>,
     /// The shardings that they have.
     pub(crate) part: Arc<Part>,
-    /// The layouts of each operation: those of all cost models.
+    /// The layouts of each operation: those of all cost models. Only the first of several that are
+    /// [alike] has them.
     layout_states: Arc<IndexVec<OpId, OnceLock<Vec<LayoutStates>>>>,
+    /// For each operation, the first one that it is like.
+    first_alike: Arc<IndexVec<OpId, OpId>>,
 }
 
 impl<'a> Tables<'a> {
@@ -69,8 +73,11 @@ impl<'a> Tables<'a> {
         };
         let all = self.all.iter().zip(limits).map(repriced).collect();
         let (table_of, partial) = (self.table_of.clone(), self.partial.clone());
-        let (part, layout_states) = (Arc::clone(&self.part), Arc::clone(&self.layout_states));
-        Self { program: self.program, cost_model, all, table_of, partial, part, layout_states }
+        let part = Arc::clone(&self.part);
+        let layout_states = Arc::clone(&self.layout_states);
+        let first_alike = Arc::clone(&self.first_alike);
+        let program = self.program;
+        Self { program, cost_model, all, table_of, partial, part, layout_states, first_alike }
     }
 
     /// Tabulates a part of all shardings; `None` if the time is over before that is done.
@@ -115,7 +122,8 @@ impl<'a> Tables<'a> {
             .collect();
         let layout_states = program.ops.iter().map(|_| OnceLock::new()).collect();
         let layout_states = Arc::new(layout_states);
-        Some(Self { program, cost_model, all, table_of, partial, part, layout_states })
+        let first_alike = alike::first_alike(program, &part, (&table_of, &partial)).into();
+        Some(Self { program, cost_model, all, table_of, partial, part, layout_states, first_alike })
     }
 
     /// An empty table of the cheapest trees for each of [`Tables::all`].
@@ -153,7 +161,8 @@ impl<'a> Tables<'a> {
 
     /// The layouts of an operation, as states.
     pub(crate) fn layout_states(&self, op: OpId) -> &[LayoutStates] {
-        self.layout_states[op].get_or_init(|| layout_states::of_operation(self, op))
+        let first = self.first_alike[op];
+        self.layout_states[first].get_or_init(|| layout_states::of_operation(self, first))
     }
 
     /// The layouts of an operation in the groups of axes that its part has for it.

@@ -41,6 +41,10 @@ const NEAR_BOUND: f64 = 1.005;
 /// The share of the time for the first two starts.
 const FOR_FIRST: f64 = 0.7;
 
+/// The share of what is left of it for the sum of all steps alone, where no start fits: beside
+/// another one it had half of the cores.
+const FOR_ALL_STEPS: f64 = 0.9;
+
 /// Starts of a program with however many shardings; and how many steps between shardings may be
 /// priced for all starts together, which takes some seconds.
 const FEWEST: usize = 6;
@@ -66,14 +70,36 @@ pub(super) fn plans(
     request: &Request,
     least_s: f64,
 ) -> Result<Vec<Plan>, Refusal> {
-    let mut sums = sums(tables.program, request);
-    let worthwhile = MOST_REPRICED / tables.ways().max(1);
-    sums.truncate(FEWEST.max(worthwhile));
+    let sums = worthwhile(tables, request);
     let search = Search { tables, textbook, request };
     match request.effort {
         Effort::Quick => search.one_after_another(&sums, least_s),
-        Effort::Normal | Effort::High => search.side_by_side(&sums),
+        Effort::Normal | Effort::High => search.side_by_side(&sums, Starts::default()),
     }
+}
+
+/// The same beside those of another objective, where these are not of weighted sums already.
+pub(super) fn beside(
+    tables: &Tables<'_>,
+    textbook: &Plan,
+    request: &Request,
+    known: &[Plan],
+) -> Result<Vec<Plan>, Refusal> {
+    let mut sums = worthwhile(tables, request);
+    sums.retain(|sum| matches!(sum, Sum::Weighted(_)));
+    let are_of_all = known.len() > sums.len();
+    if are_of_all {
+        return Ok(known.to_vec());
+    }
+    let starts = Starts { plans: known.to_vec(), ..Starts::default() };
+    Search { tables, textbook, request }.side_by_side(&sums, starts)
+}
+
+/// The sums, as many as are worth their work.
+fn worthwhile(tables: &Tables<'_>, request: &Request) -> Vec<Sum> {
+    let mut sums = sums(tables.program, request);
+    sums.truncate(FEWEST.max(MOST_REPRICED / tables.ways().max(1)));
+    sums
 }
 
 /// What all starts have in common.
@@ -114,8 +140,7 @@ impl Starts {
 
 impl Search<'_, '_> {
     /// All starts, two at a time. The first two are those that others start from.
-    fn side_by_side(&self, sums: &[Sum]) -> Result<Vec<Plan>, Refusal> {
-        let mut starts = Starts::default();
+    fn side_by_side(&self, sums: &[Sum], mut starts: Starts) -> Result<Vec<Plan>, Refusal> {
         for (number, pair) in sums.chunks(2).enumerate() {
             let is_over = self.request.interrupt.is_due() && !starts.plans.is_empty();
             if self.request.interrupt.is_cancelled() || is_over || self.are_enough(&starts) {
@@ -127,6 +152,9 @@ impl Search<'_, '_> {
             let share = if number == 0 { FOR_FIRST } else { 1.0 / (pairs_left + 1) as f64 };
             for found in in_pairs(pair, |sum| self.plan(sum, &starts.plans, share)) {
                 starts.add(found);
+            }
+            if starts.plans.is_empty() && self.request.interrupt.deadline.is_some() {
+                starts.add(self.plan(&Sum::Of(Objective::Serial), &[], FOR_ALL_STEPS));
             }
         }
         starts.found()

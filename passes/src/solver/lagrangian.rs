@@ -15,6 +15,7 @@
 //! number of states is exponential in the number of moments; a penalty without a bound proves
 //! nothing. Where all terms have tables, [`crate::solver::capacity`] has better bounds.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::solver::branch_and_bound::{OpenNode, Outcome, Subproblem, best_first, can_prune};
@@ -32,7 +33,7 @@ pub(crate) const MOST_SOLUTIONS: usize = 500;
 const MOST_WORK: usize = 20_000;
 
 /// Combinations evaluated in one search: a second or two.
-const MOST_EVALUATIONS: usize = 600_000_000;
+pub(crate) const MOST_EVALUATIONS: usize = 600_000_000;
 
 /// Subgradient steps at the root, and at other nodes.
 const STEPS: (usize, usize) = (40, 8);
@@ -48,6 +49,8 @@ const DECREASE: f64 = 2.0;
 pub(crate) struct RowLimits<'i> {
     /// Solutions of the Lagrangian subproblem at most.
     pub(crate) solutions: usize,
+    /// Combinations that may still be evaluated, in this search and others.
+    pub(crate) evaluations: &'i Cell<usize>,
     /// Only assignments that take less than these seconds are wanted.
     pub(crate) below_s: f64,
     /// What ends the work earlier.
@@ -86,8 +89,8 @@ pub(crate) fn minimize_within<'m>(
     let solutions = subproblem.solutions(most);
     let sizes = sizes(model);
     let best_s = limits.below_s;
-    let evaluations = MOST_EVALUATIONS;
-    LagrangianSearch {
+    let evaluations = MOST_EVALUATIONS.min(limits.evaluations.get());
+    let mut search = LagrangianSearch {
         model,
         sizes,
         subproblem,
@@ -97,8 +100,10 @@ pub(crate) fn minimize_within<'m>(
         solutions,
         evaluations,
         best_s,
-    }
-    .run()
+    };
+    let found = search.run();
+    limits.evaluations.set(limits.evaluations.get() - (evaluations - search.evaluations));
+    found
 }
 
 /// For each variable, the numbers by which branching calls its choices smaller.
@@ -131,9 +136,8 @@ struct NodeBound {
 }
 
 impl LagrangianSearch<'_, '_> {
-    fn run(mut self) -> Bounded {
-        let unrefuted_s =
-            best_first(&mut self, |search| search.best_s, Self::is_over, Self::evaluate);
+    fn run(&mut self) -> Bounded {
+        let unrefuted_s = best_first(self, |search| search.best_s, Self::is_over, Self::evaluate);
         if self.best_s > unrefuted_s * WIDE && unrefuted_s.is_finite() {
             self.multiplier_sweep(unrefuted_s);
         }

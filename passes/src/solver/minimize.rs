@@ -1,12 +1,14 @@
 //! The solver's entry: tries the methods in order, and reports solution, bound and stop reason.
 
+use std::cell::Cell;
+
 use crate::solver::anytime::{self, in_full};
 use crate::solver::branch_and_bound::can_prune;
 use crate::solver::capacity::{self, CapacityLimits};
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::eliminate::{Minimum, TableLimits};
 use crate::solver::interrupt::Interrupt;
-use crate::solver::lagrangian::{self, MOST_SOLUTIONS, RowLimits};
+use crate::solver::lagrangian::{self, MOST_EVALUATIONS, MOST_SOLUTIONS, RowLimits};
 use crate::solver::model::{Model, UnaryCosts};
 use crate::solver::tabulate::{Classified, TabulatedTerms};
 use crate::solver::weight::Weight;
@@ -128,7 +130,9 @@ fn minimize_within_capacity<'m>(
         })
     };
     let by_tables = CapacityLimits { work: limits.capacity, interrupt: &limits.interrupt };
+    let evaluations = Cell::new(MOST_EVALUATIONS);
     let row_limits = RowLimits {
+        evaluations: &evaluations,
         solutions: MOST_SOLUTIONS,
         below_s: f64::INFINITY,
         interrupt: &limits.interrupt,

@@ -89,19 +89,20 @@ impl Limit<'_, '_> {
         let is_closed = |best: &FeasiblePlan| can_prune(best.lower_bound_s * wide, best.seconds());
         let others: Vec<Other> = others.collect();
         let at_once = if self.tables.ways() <= MOST_WAYS { AT_ONCE } else { 1 };
-        for next in others.chunks(at_once) {
+        for (number, next) in others.chunks(at_once).enumerate() {
             if is_closed(best) || self.request.interrupt.is_due() {
                 return;
             }
-            let mut found = self.side_by_side(next).into_iter();
+            let share = self.evaluations_of_others.get() / (others.len() - number * at_once);
+            let mut found = self.side_by_side(next, share).into_iter();
             if found.any(|(other, found)| is_closed(best) || !add(best, other, found)) {
                 return;
             }
         }
     }
 
-    /// What searches find at once.
-    fn side_by_side(&self, others: &[Other]) -> Vec<(Other, FeasiblePlan)> {
+    /// What searches find at once, each with as many evaluations.
+    fn side_by_side(&self, others: &[Other], share: usize) -> Vec<(Other, FeasiblePlan)> {
         let Self { tables, textbook, request, unlimited_s, capacity, .. } = *self;
         let known = self.measures.measured();
         let found = others.par_iter().map(|&other| {
@@ -114,11 +115,13 @@ impl Limit<'_, '_> {
             measures.add(known.clone());
             let limit = limit.with_measures(Rc::new(measures));
             let limit = if matches!(other, Other::Tighter(_)) { limit.shorter() } else { limit };
-            (other, limit.feasible(), limit.measures.measured())
+            limit.evaluations.set(share);
+            (other, limit.feasible(), limit.measures.measured(), share - limit.evaluations.get())
         });
-        let found: Vec<(Other, FeasiblePlan, Measured)> = found.collect();
-        let taken = found.into_iter().map(|(other, found, measured)| {
+        let found: Vec<(Other, FeasiblePlan, Measured, usize)> = found.collect();
+        let taken = found.into_iter().map(|(other, found, measured, evaluated)| {
             self.measures.add(measured);
+            self.evaluations_of_others.set(self.evaluations_of_others.get() - evaluated);
             (other, found)
         });
         taken.collect()

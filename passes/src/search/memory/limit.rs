@@ -25,6 +25,7 @@
 //! tighter limits are searched as well where nothing is proven
 //! ([`crate::search::memory::ladder`]).
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use indexmap::IndexSet;
@@ -55,6 +56,9 @@ const TOLERANCE: f64 = 1.01;
 
 /// Solutions of each search within tighter limits.
 const FEW_SOLUTIONS: usize = 80;
+
+/// Combinations that the searches within a limit evaluate together: some five seconds.
+const MOST_EVALUATIONS: usize = 1_500_000_000;
 
 /// Solutions of each search with one value more kept: there are many of these.
 const SOLUTIONS_OF_ONE_MORE: usize = 16;
@@ -102,6 +106,10 @@ pub(crate) struct Limit<'a, 't> {
     pub(super) unlimited_s: f64,
     /// Solutions of each search.
     solutions: usize,
+    /// Combinations that its searches may still evaluate, all together; and those within tighter
+    /// limits.
+    pub(super) evaluations: Cell<usize>,
+    pub(super) evaluations_of_others: Cell<usize>,
     /// Whether the weaker of two bounds is enough.
     is_quick: bool,
 }
@@ -120,6 +128,7 @@ impl<'a, 't> Limit<'a, 't> {
             Effort::Quick => QUICK_SOLUTIONS,
         };
         let measures = Measures::new(tables, request.objective, capacity).into();
+        let evaluations = request.interrupt.allowed(MOST_EVALUATIONS);
         Self {
             tables,
             measures,
@@ -129,6 +138,8 @@ impl<'a, 't> Limit<'a, 't> {
             capacity,
             unlimited_s,
             solutions,
+            evaluations: Cell::new(evaluations),
+            evaluations_of_others: Cell::new(evaluations),
             is_quick: request.effort == Effort::Quick,
         }
     }
@@ -357,7 +368,8 @@ impl<'a, 't> Limit<'a, 't> {
         prefer(&mut problem, self.textbook);
         let solutions = most_solutions.min(self.solutions);
         let below_s = self.request.below_s();
-        let limits = RowLimits { solutions, below_s, interrupt };
+        let evaluations = &self.evaluations;
+        let limits = RowLimits { solutions, evaluations, below_s, interrupt };
         feasible::search(&mut problem, self.capacity, limits, &self.measures)
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use shardwise::options::Effort;
 use shardwise::{AxisParts, Grouping, Objective, Options, Planned, Strategy};
 use shardwise_passes::least_at_the_end;
+use shardwise_tests::planning::planned;
 use shardwise_tests::random::draws;
 use shardwise_tests::{drawn, random_program, read, statements};
 
@@ -264,4 +265,23 @@ fn weights_and_sums_of_gradients_share_the_memory() {
     agree(source, &[30e9, 50e9, 60e9, 80e9]);
     let within = plan(source, 60e9).expect("one of the two fits");
     assert!(within.lower_bound_s() >= 0.9 * within.report.serial_s, "{within}");
+}
+
+/// Within memory no search finds every plan: the one for the sum of collectives was refused where
+/// that of all steps has a plan, which communicates nothing.
+#[test]
+fn what_fits_under_another_objective_fits_under_that_of_collectives() {
+    let source = "hardware tpu-v5p, fusion=elementwise, collectives=chunked\nmesh X=2, Y=4, Z=4\n\
+    dim B=48, D=16, F=1024, K=4096, G=64, T=16\ninput i0[B_X, D_{Z,Y}]\n\
+    param w1[B_?, T_?, K_?]\nparam w2[B_?]\nparam w3[B_?, T_?]\nv20 = gelu(w3)\n\
+    v21 = w1 *B,T w1\nv22 = softmax_B(w3)\nv23 = gelu(w3)\nLoss = mean_{B,T}(square(v23))\n\
+    backward from Loss\noutput v20[B_?, T_?]\noutput v21[K_?]\noutput v22[B_Y, T]\n\
+    output v23[B_X, T_{Y,Z}]\noutput dw3[B_?, T_?]\n";
+    let within = |objective| {
+        let options = Options { objective, memory: Some(200_512.0), ..Options::default() };
+        planned(source, &options)
+    };
+    let (of_all, of_collectives) = (within(Objective::Serial), within(Objective::Comm));
+    assert!(of_collectives.report.comm_s <= of_all.report.comm_s);
+    assert_eq!(of_collectives.status_name(), "optimal");
 }
