@@ -68,7 +68,9 @@ fn summed_over(program: &Analyzed, id: OpId) -> Option<Vec<DimId>> {
         OpKind::Composite { function: Composite::Softmax, dims } => Some(dims.clone()),
         OpKind::Map(_) if op.is(&MapForm::call(Function::Exp)) => {
             let mut readers = program.dataflow().uses_of(op.result);
-            normalized_by(program, op).or_else(|| {
+            // Going back it may be the gradient of a loss, whose scores are written.
+            let is_forward = op.phase == Phase::Forward;
+            is_forward.then(|| normalized_by(program, op)).flatten().or_else(|| {
                 readers.find_map(|(reader, _)| match &program.ops[reader].kind {
                     OpKind::Reduce { function: ReduceFn::Sum, dims } => Some(dims.clone()),
                     _ => None,
