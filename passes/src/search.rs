@@ -99,9 +99,10 @@ fn within_tables(
     request: &Request,
 ) -> Result<Found, Refusal> {
     if request.objective.is_sum() {
-        let found = summed(tables, textbook, &within_a_part(request));
-        let found = found.or_else(|refusal| of_all_steps(tables, textbook, refusal, request))?;
-        return Ok(at_most_of_all_steps(tables, textbook, found, request));
+        return match summed(tables, textbook, &within_a_part(request)) {
+            Ok(found) => Ok(at_most_of_all_steps(tables, textbook, found, request)),
+            Err(refusal) => of_all_steps(tables, textbook, refusal, request),
+        };
     }
     let mut known = Vec::new();
     let found = balanced::search(tables, textbook, request, |least_s| {

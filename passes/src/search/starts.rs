@@ -45,6 +45,10 @@ const FOR_FIRST: f64 = 0.7;
 /// another one it had half of the cores.
 const FOR_ALL_STEPS: f64 = 0.9;
 
+/// Plans of a search that needs no weighted sums: those of the two plain ones, and what it made of
+/// them.
+const OF_PLAIN_SUMS: usize = 3;
+
 /// Starts of a program with however many shardings; and how many steps between shardings may be
 /// priced for all starts together, which takes some seconds.
 const FEWEST: usize = 6;
@@ -85,12 +89,11 @@ pub(super) fn beside(
     request: &Request,
     known: &[Plan],
 ) -> Result<Vec<Plan>, Refusal> {
-    let mut sums = worthwhile(tables, request);
-    sums.retain(|sum| matches!(sum, Sum::Weighted(_)));
-    let are_of_all = known.len() > sums.len();
-    if are_of_all {
+    if known.len() > OF_PLAIN_SUMS {
         return Ok(known.to_vec());
     }
+    let mut sums = worthwhile(tables, request);
+    sums.retain(|sum| matches!(sum, Sum::Weighted(_)));
     let starts = Starts { plans: known.to_vec(), ..Starts::default() };
     Search { tables, textbook, request }.side_by_side(&sums, starts)
 }
