@@ -147,7 +147,7 @@ impl Brute<'_> {
     fn read_beyond(&self, chosen: &[&Layout]) -> Vec<f64> {
         let bandwidth = self.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
         let mut read: BTreeMap<(u32, bool, ValueId), f64> = BTreeMap::new();
-        let mut of_op = |(op, layout): (&Op, &&Layout)| {
+        let of_op = |(op, layout): (&Op, &&Layout)| {
             let reads_all = !matches!(
                 op.kind,
                 OpKind::Rearrange(_)
@@ -167,7 +167,7 @@ impl Brute<'_> {
             }
             if self.goal == Goal::Serial { beyond } else { 0.0 }
         };
-        self.program.ops.iter().zip(chosen).map(|pair| of_op(pair)).collect()
+        self.program.ops.iter().zip(chosen).map(of_op).collect()
     }
 
     fn price(

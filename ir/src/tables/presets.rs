@@ -6,7 +6,7 @@
 //! does not have:
 //!
 //! * f32 is the rate of products of f32 operands on the matrix unit, as JAX multiplies them by
-//!   default, and PyTorch where it is asked to: TF32 on NVIDIA GPUs (half of bf16, data sheets), on
+//!   default, and `PyTorch` if asked to: TF32 on NVIDIA GPUs (half of bf16, data sheets), on
 //!   MI300X (data sheet) and Trainium2 (Neuron's architecture guide); on TPUs one pass in bf16
 //!   (exact f32 takes six). CDNA 4 has no TF32: MI355X has the rate of f32 matrices.
 //! * fp8 and int8 are those of data sheets. Blackwell Ultra has next to no int8. TPUs before

@@ -19,17 +19,22 @@ use crate::solver::weight::Weight;
 /// it has the first ones, which is a lower bound.
 const MOST_COMBINATIONS: usize = 4096;
 
+/// The variable of an operation, and the place of an operand.
+type Reader = (usize, usize);
+
+/// A kernel, whether its product reads or the others, and what.
+type KernelValue = (u32, bool, ValueId);
+
 /// The operands that name a value in the operations of a kernel that read it together.
 #[derive(Clone, Debug)]
 pub(super) struct KernelRead {
-    /// Variables of operations, in the order of the program, and the place of the operand in each.
-    readers: Vec<(usize, usize)>,
+    /// In the order of the program.
+    readers: Vec<Reader>,
 }
 
 /// The reads of all kernels that may need more than the block of their first operation.
 pub(super) fn of_problem(problem: &Problem<'_>) -> Vec<KernelRead> {
-    let mut reads: IndexMap<(u32, bool, ValueId), Vec<(usize, usize)>, FxBuildHasher> =
-        IndexMap::default();
+    let mut reads: IndexMap<KernelValue, Vec<Reader>, FxBuildHasher> = IndexMap::default();
     for (number, variable) in problem.variables.iter().enumerate() {
         let Decision::Operation(id) = variable.decides else { continue };
         let op = &problem.program.ops[id];
@@ -99,7 +104,7 @@ fn operation<'a>(problem: &'a Problem<'_>, variable: usize) -> &'a Op {
 }
 
 /// The bytes of the block that each choice of a variable reads of an operand.
-fn blocks(problem: &Problem<'_>, (variable, place): (usize, usize)) -> Vec<f64> {
+fn blocks(problem: &Problem<'_>, (variable, place): Reader) -> Vec<f64> {
     let op = operation(problem, variable);
     let read = |choice: &Choice| {
         let operands = op.operands.iter().zip(&choice.operands);

@@ -131,13 +131,13 @@ pub fn regathers_by_default(plan: &Plan) -> bool {
     let (program, uncast) = (&plan.program, uncast(&plan.program));
     let regathered = regathered(program);
     let mut blocks: IndexMap<ValueId, Option<RepeatId>> = IndexMap::new();
-    let mut is_again = |step: &Step| {
+    let is_again = |step: &Step| {
         let value = step.result.value;
         let is_gather =
             matches!(step.kind, StepKind::Collective(..)) && regathered.contains(&value);
         is_gather && *blocks.entry(uncast[value]).or_insert(step.repeat) != step.repeat
     };
-    program.gathered_weights.is_none() && plan.steps.iter().any(|step| is_again(step))
+    program.gathered_weights.is_none() && plan.steps.iter().any(is_again)
 }
 
 /// Weights of layers that stay gathered, whatever memory that takes.

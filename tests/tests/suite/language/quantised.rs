@@ -32,6 +32,9 @@ fn costs_the_same_when_read_again(planned: &Planned) {
 const CACHE: &str = "hardware h100\nmesh X=1\ndim B=8, S=8192, K=8, G=4, H=128\n\
     input q[B, K, G, H]\nstate k: fp8[B, S, K, H], v: fp8[B, S, K, H], ks[B, S, K], vs[B, S, K]\n";
 
+/// The program that reads these keys and values.
+type Source<'s> = &'s dyn Fn(&str, &str) -> String;
+
 /// Whatever is written for attention over a cache, it takes as long as reading the cache.
 #[test]
 fn attention_reads_a_cache_in_its_dtype() {
@@ -44,7 +47,7 @@ fn attention_reads_a_cache_in_its_dtype() {
         format!("{CACHE}o = attention(q, {keys}, {values})\noutput o[B, K, G, H]\n")
     };
     for rates in [Rates::Peak, Rates::Measured] {
-        let sources: [&dyn Fn(&str, &str) -> String; 2] = [&written, &called];
+        let sources: [Source<'_>; 2] = [&written, &called];
         for source in sources {
             let narrow = at(&source("k", "v"), rates);
             for (keys, values) in [
