@@ -77,7 +77,7 @@ pub fn with_kernels(mut program: Program) -> Result<Program, KernelFault> {
     }
     let numbers = if is_given { given } else { chosen(&program) };
     let converted = conversions::written_conversions(&program);
-    let mut assigned = program.clone().into_program();
+    let mut assigned = Program::clone(&program);
     assign(&program, &mut assigned, &numbers, converted);
     Ok(assigned)
 }

@@ -101,7 +101,7 @@ pub(super) fn leaves(program: &Analyzed, value: ValueId) -> bool {
 /// Whether an operation takes windows or converts values, neither of which are written: going back,
 /// too, they are read from what they are of.
 fn is_implicit(op: &Op, implicit: &Implicit) -> bool {
-    !adds_up(op) && implicit.contains(&op.result)
+    !adds_up(op) && !op.is_reshard() && implicit.contains(&op.result)
 }
 
 fn is_read_going_back(program: &Analyzed, value: ValueId, implicit: &Implicit) -> bool {
