@@ -468,7 +468,7 @@ fn collectives_over_axes_of_one_network_take_turns() {
     // The switch and the network are two ports; an axis that leaves the node counts at the latter.
     assert!(beside("X=8 ib, Y=8") < 0.95);
     assert!(beside("X=4, Y=4") < 0.95);
-    near(beside("X=4, Y=4 ib"), 1.0);
+    near(beside("X=16, Y=2 ib"), 1.0);
     // Halves of an array in turn over both axes take no less than the array over one of them.
     let halves = "dim H=N/2\ninput a: f32[H] {U_XY}, c: f32[H] {U_XY}\n\
                   a: f32[H] {U_Y} = AllReduce_X(a[H] {U_XY})\n\
