@@ -27,7 +27,9 @@ impl KernelReads {
     pub(crate) fn beyond(&mut self, plan: &Plan, step: &Step) -> (f64, f64) {
         let StepKind::Local(number) = step.kind else { return (0.0, 0.0) };
         let op = &plan.program.ops[number];
-        let Some(kernel) = op.kernel.number else { return (0.0, 0.0) };
+        let Some(kernel) = op.kernel.number.filter(|_| local::reads_all(op)) else {
+            return (0.0, 0.0);
+        };
         let shardings: Vec<&Sharding> = step.operands.iter().map(|of| &of.sharding).collect();
         let mut beyond = 0.0;
         for (position, operand) in step.operands.iter().enumerate() {

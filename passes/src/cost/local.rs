@@ -243,15 +243,10 @@ fn read_share(program: &Program, op: &Op, position: usize, operands: &[&Sharding
     }
 }
 
-/// Bytes of an operand that `op` reads where its kernel has not read it before: 0 for views and
-/// for what reads or moves some elements of an array.
-pub(crate) fn read_bytes(
-    program: &Program,
-    op: &Op,
-    position: usize,
-    operands: &[&Sharding],
-) -> f64 {
-    let reads_all = matches!(
+/// Whether an operation reads all of its operands: no view, and nothing that reads or moves some
+/// elements of an array.
+pub(crate) fn reads_all(op: &Op) -> bool {
+    matches!(
         op.kind,
         OpKind::Einsum { .. }
             | OpKind::Map(_)
@@ -259,9 +254,19 @@ pub(crate) fn read_bytes(
             | OpKind::Composite { .. }
             | OpKind::Along(_)
             | OpKind::Route(_)
-    );
-    let bytes = || bytes_read(program, op.repeat, op.operands[position].value, operands[position]);
-    if reads_all { read_share(program, op, position, operands) * bytes() } else { 0.0 }
+    )
+}
+
+/// Bytes of an operand that `op`, which reads all of it, reads where its kernel has not before.
+pub(crate) fn read_bytes(
+    program: &Program,
+    op: &Op,
+    position: usize,
+    operands: &[&Sharding],
+) -> f64 {
+    let value = op.operands[position].value;
+    read_share(program, op, position, operands)
+        * bytes_read(program, op.repeat, value, operands[position])
 }
 
 /// Seconds in which the kernel of `op` reads so many bytes more.

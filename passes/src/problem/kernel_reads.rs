@@ -38,7 +38,7 @@ pub(super) fn of_problem(problem: &Problem<'_>) -> Vec<KernelRead> {
     for (number, variable) in problem.variables.iter().enumerate() {
         let Decision::Operation(id) = variable.decides else { continue };
         let op = &problem.program.ops[id];
-        let Some(kernel) = op.kernel.number else { continue };
+        let Some(kernel) = op.kernel.number.filter(|_| local::reads_all(op)) else { continue };
         for (place, operand) in op.operands.iter().enumerate() {
             let readers = reads.entry((kernel, op.is_product(), operand.value)).or_default();
             // An operation that names a value twice reads the same block of it.
