@@ -162,7 +162,9 @@ fn of_all_steps(
     refusal: Refusal,
     request: &Request,
 ) -> Result<Found, Refusal> {
-    let is_open = request.objective == Objective::Comm && !request.interrupt.is_due();
+    let is_open = request.objective == Objective::Comm
+        && request.effort != Effort::Quick
+        && !request.interrupt.is_due();
     let Refusal::OverCapacity(..) = refusal else { return Err(refusal) };
     if !is_open {
         return Err(refusal);
