@@ -246,14 +246,14 @@ impl Mesh {
         axes.iter().flat_map(of).collect()
     }
 
-    /// The axes whose links are busy while a collective runs over `axes`, each once. The parts of an
-    /// axis have the same, and are counted at the first of them. All axes of one switch share its
-    /// port, and all between nodes the network; an axis that leaves the node is counted as one of
-    /// those.
+    /// The axes whose links are busy while a collective runs over `axes`, each once. The parts of
+    /// an axis have the same, and are counted at the first of them. All axes of one switch share
+    /// its port, and all between nodes the network; an axis that leaves the node is counted as one
+    /// of those.
     ///
     /// (Alternatives: such an axis keeps the switch busy as well, which it does for a part of its
-    /// time alone, so that the busiest links would be no bound; or for that part, which takes a time
-    /// for each link in every price.)
+    /// time alone, so that the busiest links would be no bound; or for that part, which takes a
+    /// time for each link in every price.)
     pub fn links(&self, axes: &[AxisId]) -> Vec<AxisId> {
         let mut links: Vec<AxisId> = axes.iter().flat_map(|&axis| self.links_of(axis)).collect();
         links.sort_unstable();

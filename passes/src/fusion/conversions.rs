@@ -10,8 +10,8 @@
 //!
 //! A collective between a cast and a product reads the wide value, which then is in memory, and its
 //! cast a pass. Which values plans reshard is known only after shardings are: kernels are chosen as
-//! if no cast were, and a plan that reshards one is priced with it as it is ([`after_reshards`]). Before
-//! the cast fewer bytes are communicated, so that a search seldom ends there.
+//! if no cast were, and a plan that reshards one is priced with it as it is ([`after_reshards`]).
+//! Before the cast fewer bytes are communicated, so that a search seldom ends there.
 //!
 //! Alternatives: to join the cast to one of the kernels leaves the others without it, and prices
 //! what that kernel reads beside its arithmetic, and not overlapped with it. To copy the cast for

@@ -2,9 +2,9 @@
 //! one by one: their layouts are found and held once.
 //!
 //! Two are alike if all is equal that layouts, their states and their times depend on. Kinds whose
-//! time depends on more than their own values (updates in place, what enters or leaves a block, what
-//! is sent) are like no other. The alternative, to look for equal layers first, finds fewer: layers
-//! differ in what is on the chip at their ends, and the operations in them do not.
+//! time depends on more than their own values (updates in place, what enters or leaves a block,
+//! what is sent) are like no other. The alternative, to look for equal layers first, finds fewer:
+//! layers differ in what is on the chip at their ends, and the operations in them do not.
 
 use index_vec::IndexVec;
 use indexmap::IndexMap;
