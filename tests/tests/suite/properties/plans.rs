@@ -34,7 +34,8 @@ fn the_whole_is_the_sum_of_its_steps() {
 
 /// Small programs over three axes whose values have many shardings and readers: the first needs
 /// tables of millions of entries, the second larger ones, so that it is solved in parts. Without
-/// either, their plans took 1.06 ms and 9.04 us, within 83% and 58% of the optimum.
+/// either, their plans took 1.06 ms and 9.04 us, within 83% and 58% of the optimum. (The first one
+/// counts what its kernels read again.)
 #[test]
 fn small_programs_over_three_axes_are_optimal() {
     let of_tables = "hardware h100\nmesh X=2, Y=3, Z=2\n\
@@ -52,7 +53,7 @@ fn small_programs_over_three_axes_are_optimal() {
         T5 = T1 * T3\nT6[X, J] = T2 *K A1\nT7 = T3 * T3\nT8 = T7 + position_X(T7)\n\
         T9 = A0 *J T6\nT10[J_?] = T5 *X T5\nT11 = sum_X(T6)\nT12 = square(T3)\n\
         T13 = T10 + position_J(T10)\noutput T1[J], T2[K_XZY, X], T8[X], T13[J]\n";
-    for (source, least_s) in [(of_tables, 559.5e-6), (branched, 5.045e-6)] {
+    for (source, least_s) in [(of_tables, 562e-6), (branched, 5.045e-6)] {
         let (parts, grouping) = (AxisParts::AsWritten, Grouping::AsWritten);
         let options = Options { parts, grouping, ..Options::default() };
         let planned = shardwise::plan("program", source, &options).expect("it has a plan");
