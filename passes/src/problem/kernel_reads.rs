@@ -60,7 +60,7 @@ impl KernelRead {
             self.readers.iter().map(|&reader| blocks(problem, reader)).collect();
         let scope = self.readers.iter().map(|&(variable, _)| variable).collect();
         let table = CostTable::over_numbers(scope, &bytes, MOST_COMBINATIONS, |blocks| {
-            let mut read = blocks[0];
+            let mut read = blocks.first().copied().unwrap_or_default();
             let mut total = Weight::ZERO;
             for (&(variable, _), &block) in self.readers.iter().zip(blocks).skip(1) {
                 if block > read {

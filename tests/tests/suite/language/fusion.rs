@@ -390,3 +390,16 @@ fn statements_of_a_plan_share_a_kernel_only_where_fusion_lets_them() {
     let gather = "E[I, J] = AllGather_X(C[I_X, J])";
     assert_eq!(in_one_kernel(split, "C[I_X, J] = gelu(A[I_X, J])", gather), ["SW116"]);
 }
+
+/// A device that makes all of `dx` reads all of `y` and `dy` for it, even where it has reduced
+/// slices of them before: it was charged for the slices.
+#[test]
+fn a_kernel_is_charged_for_all_that_it_reads() {
+    let source = "hardware tpu-v5p\nmesh X=4\ndim B=4096, D=8192\ninput x[B, D], dy[B, D]\n\
+        y = rmsnorm_D(x)\nbackward from y given dy\noutput dx[B, D]\n";
+    let planned = planned(source, &Options::default());
+    let bytes: f64 = planned.report.steps.iter().map(|cost| cost.bytes).sum();
+    // `x` is read and `y` is written; `y` and `dy` are read, and `dx` is written.
+    assert!(bytes >= 5.0 * 2.0 * 4096.0 * 8192.0, "{planned}");
+    assert_eq!(planned.status_name(), "optimal");
+}
