@@ -74,27 +74,40 @@ impl KernelRead {
     }
 }
 
-/// What the terms that a variable is in change by at most between two of its choices.
+/// What the terms that a variable is in rise by at most between two of its choices.
 pub(super) struct Changes<'p> {
     problem: &'p Problem<'p>,
     variable: usize,
-    /// For each such term, the bytes of the block that each choice reads.
-    blocks: Vec<Vec<f64>>,
+    terms: Vec<TermOfVariable>,
+}
+
+/// A term that a variable is in.
+struct TermOfVariable {
+    /// Whether its operation is the first that reads the value. Its own price has the whole block,
+    /// and the term what others read beyond it, so that a larger one makes the term smaller.
+    is_first: bool,
+    /// The bytes of the block that each choice reads.
+    blocks: Vec<f64>,
 }
 
 impl<'p> Changes<'p> {
     pub(super) fn of(problem: &'p Problem<'p>, variable: usize) -> Self {
-        let readers = problem.kernel_reads.iter().flat_map(|read| &read.readers);
-        let own = readers.filter(|&&(other, _)| other == variable);
-        let blocks = own.map(|&reader| blocks(problem, reader)).collect();
-        Self { problem, variable, blocks }
+        let own = |read: &'p KernelRead| {
+            let place = read.readers.iter().position(|&(other, _)| other == variable)?;
+            let blocks = blocks(problem, read.readers[place]);
+            Some(TermOfVariable { is_first: place == 0, blocks })
+        };
+        let terms = problem.kernel_reads.iter().filter_map(own).collect();
+        Self { problem, variable, terms }
     }
 
-    pub(super) fn between(&self, one: usize, other: usize) -> Weight {
-        let change = |blocks: &Vec<f64>| {
-            read_weight(self.problem, self.variable, (blocks[one] - blocks[other]).abs())
+    pub(super) fn between(&self, better: usize, choice: usize) -> Weight {
+        let rise = |term: &TermOfVariable| {
+            let more = term.blocks[better] - term.blocks[choice];
+            let bytes = if term.is_first { -more } else { more };
+            read_weight(self.problem, self.variable, bytes.max(0.0))
         };
-        self.blocks.iter().map(change).sum()
+        self.terms.iter().map(rise).sum()
     }
 }
 
