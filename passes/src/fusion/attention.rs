@@ -129,6 +129,9 @@ impl Attention {
             found.forward = found.ops.iter().copied().collect();
         }
         found.add_masks(program, seed);
+        if found.is_summed_otherwise(program, seed, over) {
+            return None;
+        }
         let leaves = |&value: &ValueId| program.dataflow().outputs_of(value).next().is_some();
         (!found.scores.iter().any(leaves)).then_some(found)
     }
@@ -245,6 +248,25 @@ impl Attention {
                 }
             }
         }
+    }
+
+    /// Whether something beside the forward kernel sums scores that this does not write: another
+    /// product, or a reduction over other dimensions. What it computes for each row is a statistic,
+    /// which the kernel can yield as well.
+    fn is_summed_otherwise(&self, program: &Analyzed, seed: OpId, over: &[DimId]) -> bool {
+        let place = |op: OpId| (program.ops[op].repeat, program.ops[op].phase);
+        let is_statistic = |op: &Op| match &op.kind {
+            OpKind::Reduce { dims, .. } | OpKind::Composite { dims, .. } => dims == over,
+            _ => false,
+        };
+        let sums = |&&id: &&OpId| {
+            let op = &program.ops[id];
+            place(id) == place(seed)
+                && !self.forward.contains(&id)
+                && !self.scores.contains(&op.result)
+                && !is_statistic(op)
+        };
+        program.ops[seed].phase == Phase::Forward && self.ops.iter().any(|op| sums(&op))
     }
 
     /// The other operations, as those going back: those of each block and phase together, with what

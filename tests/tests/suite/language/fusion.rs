@@ -207,6 +207,26 @@ fn scores_that_leave_are_written() {
     assert!(peak_bytes(&source, Fusion::Attention) > SCORES);
 }
 
+/// Another product with scores, or a sum over queries, is in no kernel of attention: it reads them.
+#[test]
+fn scores_that_are_summed_otherwise_are_written() {
+    for (statement, output) in [
+        ("u = s *S v", "u[B_X, T, N, H]"),
+        ("u = p *T w", "u[B_X, N, S, H]"),
+        ("u = sum_T(s)", "u[B_X, N, S]"),
+    ] {
+        let attention = ATTENTION
+            .replacen("input ", "input w[B_X, T, N, H], ", 1)
+            .replace("softmax_S(causal_{T,S}(q *H k))", "softmax_S(s)")
+            .replace("p = ", "s = causal_{T,S}(q *H k)\np = ");
+        let source = format!("{attention}{statement}\noutput o[B_X, T, N, H], {output}\n");
+        assert!(peak_bytes(&source, Fusion::Attention) > SCORES, "{statement}");
+    }
+    // The sum of each row's weights is a statistic that such a kernel has anyway.
+    let source = format!("{ATTENTION}u = sum_S(p)\noutput o[B_X, T, N, H], u[B_X, T, N]\n");
+    assert!(peak_bytes(&source, Fusion::Attention) < SCORES);
+}
+
 #[test]
 fn going_back_scores_are_computed_again() {
     let source = format!("{ATTENTION}Loss = sum_{{B,T,N,H}}(o * o)\nbackward from Loss\n");
