@@ -60,6 +60,12 @@ pub(super) fn megatron(tuned: &Tuned) -> Result<String, String> {
         out += MEGATRON_FSDP;
     }
     out += "--use-distributed-optimizer\n--bf16\n";
+    if !of.precision.has_wide_gradients {
+        out += "--grad-reduce-in-bf16\n";
+    }
+    of.lacks_narrow_updates(
+        "its optimizer keeps a master copy of each in f32, sharded as its state",
+    );
     if of.recomputes_layers() {
         out += "--recompute-granularity full\n--recompute-method uniform\n\
             --recompute-num-layers 1\n";
@@ -139,6 +145,9 @@ pub(super) fn maxtext(tuned: &Tuned) -> Result<String, String> {
     if of.multiplies(Products::Fp8) {
         out += "quantization=fp8\n";
     }
+    if of.precision.updates_narrow {
+        out += "weight_dtype=bfloat16\n";
+    }
     of.lacks_products(&[Products::Fp4]);
     let kept = "`minimal` keeps the results of products, not what this strategy keeps";
     let is_exact = is_full || of.recomputes(Recompute::AllButProducts);
@@ -215,6 +224,17 @@ pub(super) fn torchtitan(tuned: &Tuned) -> Result<String, String> {
     }
     out += &pipeline;
     of.lacks_products(&[Products::Fp4]);
+    titan_lacks(&mut of);
+    of.lacks_narrow_updates("shards of parameters and of gradients are in f32");
+    of.lacks_offload();
+    if mode == "selective" {
+        of.lacks.push(format!("what `selective` computes again is not just {}", of.recompute));
+    }
+    Ok(out + &of.remarks(&[]))
+}
+
+/// Remarks on what torchtitan has no flags for.
+fn titan_lacks(of: &mut Degrees) {
     if of.tensor.all > 1 && !of.sequence {
         of.lacks
             .push("with tensor parallelism positions are always split between products".to_owned());
@@ -231,11 +251,6 @@ pub(super) fn torchtitan(tuned: &Tuned) -> Result<String, String> {
             "experts with slots for {factor} times their share of tokens, which drop others"
         ));
     }
-    of.lacks_offload();
-    if mode == "selective" {
-        of.lacks.push(format!("what `selective` computes again is not just {}", of.recompute));
-    }
-    Ok(out + &of.remarks(&[]))
 }
 
 /// The configuration of `DeepSpeed`, as JSON; what it cannot express is a list in it.
@@ -274,11 +289,14 @@ pub(super) fn deepspeed(tuned: &Tuned) -> Result<String, String> {
         let what = if is_offloaded { Recompute::Layers.name() } else { of.recompute };
         of.lacks.push(format!("{what} computed again: deepspeed.checkpointing in the model"));
     }
+    of.lacks_narrow_updates("ZeRO keeps a master copy of each in f32, sharded as its state");
+    let gradients = if of.precision.has_wide_gradients { "fp32" } else { "bf16" };
     let config = serde_json::json!({
         "train_batch_size": of.batch,
         "train_micro_batch_size_per_gpu": of.micro_batch(),
         "gradient_accumulation_steps": of.microbatches,
         "bf16": { "enabled": true },
+        "data_types": { "grad_accum_dtype": gradients },
         "zero_optimization": { "stage": stage },
         "tensor_parallel": { "autotp_size": of.tensor.all },
         "activation_checkpointing": { "cpu_checkpointing": is_offloaded },

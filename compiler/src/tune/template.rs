@@ -202,7 +202,8 @@ impl<'s> Template<'s> {
             let fewest = (1..2 * stages).find(|&count| staging.takes(count, stages));
             let fewest = fewest.unwrap_or(2 * stages);
             return format!(
-                "{stages} stages with {} run no --microbatches {}; write --microbatches {fewest}",
+                "{stages} stages with {} cannot run with --microbatches {}; write \
+                    --microbatches {fewest}, or a multiple of it",
                 staging.in_words(),
                 listed(&request.microbatches)
             );

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use shardwise_grammar::ast::Statement;
+use shardwise_grammar::ast::{Role as Declared, Statement};
 use shardwise_grammar::print;
+use shardwise_grammar::span::Name;
 use shardwise_ir::products::Products;
 use shardwise_ir::stages::Schedule;
 
@@ -54,6 +55,7 @@ pub(super) struct Degrees {
     /// The layers of all its stages.
     pub(super) layers: u64,
     pub(super) batch: Option<u64>,
+    pub(super) precision: Precision,
     /// What no flag expresses.
     pub(super) lacks: Vec<String>,
 }
@@ -83,6 +85,7 @@ impl Degrees {
             staging: strategy.pipeline,
             layers: strategy.staged_layers.unwrap_or(0),
             batch: tuned.batch,
+            precision: Precision::of(&tuned.winner),
             lacks: Vec::new(),
         };
         strategy.axes_roles.iter().for_each(|axis| degrees.add(axis));
@@ -143,6 +146,13 @@ impl Degrees {
     pub(super) fn lacks_products(&mut self, dtypes: &[Products]) {
         if dtypes.iter().any(|&dtype| self.multiplies(dtype)) {
             self.lacks.push(format!("products of layers in {}", self.dtypes));
+        }
+    }
+
+    /// A remark for frameworks that update parameters in 32 bits.
+    pub(super) fn lacks_narrow_updates(&mut self, keeps: &str) {
+        if self.precision.updates_narrow {
+            self.lacks.push(format!("parameters updated in bf16: {keeps}, 4 bytes each"));
         }
     }
 
@@ -224,6 +234,41 @@ fn checkpoints(program: &str) -> (usize, Vec<String>) {
         .filter(|statement| matches!(statement, Statement::Checkpoint { .. }))
         .map(|statement| print::statement(statement, program));
     (blocks.count(), checkpoints.collect())
+}
+
+/// What a program says of the precision of its training.
+pub(super) struct Precision {
+    /// Whether gradients of parameters are in 32 bits, as they are added up.
+    pub(super) has_wide_gradients: bool,
+    /// Whether parameters are updated in 16 bits: there is an optimizer, and neither they nor
+    /// master copies are in 32 bits.
+    pub(super) updates_narrow: bool,
+}
+
+impl Precision {
+    fn of(program: &str) -> Self {
+        let is_wide = |dtype: Option<&Name>| dtype.is_some_and(|dtype| dtype.node == "f32");
+        let (mut gradients, mut master, mut optimizes, mut params) = (None, None, false, true);
+        for statement in shardwise_grammar::parse(program).0.statements {
+            match statement.node {
+                Statement::Backward(backward) => gradients = backward.gradients,
+                Statement::Optimizer(optimizer) => {
+                    optimizes = true;
+                    let mut settings = optimizer.settings.into_iter();
+                    master = settings.rfind(|it| it.name.node == "master");
+                }
+                Statement::Declare(Declared::Param, declared) => {
+                    params &= declared.iter().all(|param| is_wide(param.dtype.as_ref()));
+                }
+                _ => {}
+            }
+        }
+        let has_master = is_wide(master.as_ref().map(|master| &master.value));
+        Self {
+            has_wide_gradients: is_wide(gradients.as_ref()) || gradients.is_none() && params,
+            updates_narrow: optimizes && !has_master && !params,
+        }
+    }
 }
 
 /// Roles beside the one that an axis has in frameworks.

@@ -267,7 +267,11 @@ fn errors_say_what_to_change() {
     assert!(refused(LAYERS, &narrow, &Options::default()).ends_with("write more --axes"));
     let few = Request { stages: vec![2], microbatches: vec![1], ..of.clone() };
     let few = refused(LAYERS, &few, &Options::default());
-    assert_eq!(few, "2 stages with 1f1b run no --microbatches 1; write --microbatches 2");
+    assert_eq!(
+        few,
+        "2 stages with 1f1b cannot run with --microbatches 1; write --microbatches 2, or a \
+        multiple of it"
+    );
     assert!(refused(FORWARD, &stages, &Options::default()).contains("leave --stages out"));
     let alone = vec![("alone".to_owned(), LAYERS.to_owned())];
     let against = refused(LAYERS, &Request { against: alone, ..of.clone() }, &Options::default());

@@ -79,6 +79,33 @@ fn flags_of_frameworks_multiply_to_the_chips() {
     assert!(written(&forward, "megatron").is_err_and(|text| text.contains("backward")));
 }
 
+/// Frameworks add gradients up in f32 and keep a master copy unless they are asked not to: flags
+/// that leave this out describe a run that takes more memory than the winner.
+#[test]
+fn flags_of_frameworks_have_the_dtypes_of_training() {
+    let of = |source: &str, name: &str| {
+        let request = Request { microbatches: vec![1], ..Request::of_chips(8) };
+        written(&tuned(source, &request, &Options::default()), name).expect("flags")
+    };
+    let narrow = format!("{LAYERS}optimizer adam\n");
+    let wide = format!("{LAYERS}optimizer adam, master=f32\n")
+        .replace("given dy", "given dy, gradients=f32");
+    let updated = "not expressed: parameters updated in bf16";
+    let megatron = [&narrow, &wide].map(|source| of(source, "megatron"));
+    assert!(megatron[0].contains("--grad-reduce-in-bf16\n"), "{}", megatron[0]);
+    assert!(!megatron[1].contains("--grad-reduce-in-bf16"), "{}", megatron[1]);
+    let titan = [&narrow, &wide].map(|source| of(source, "torchtitan"));
+    for [narrow, wide] in [&megatron, &titan] {
+        assert!(narrow.contains(updated) && !wide.contains(updated), "{narrow}{wide}");
+    }
+    let maxtext = [&narrow, &wide].map(|source| of(source, "maxtext"));
+    assert!(maxtext[0].contains("weight_dtype=bfloat16\n"), "{}", maxtext[0]);
+    assert!(!maxtext[1].contains("weight_dtype"), "{}", maxtext[1]);
+    let deepspeed = [&narrow, &wide].map(|source| of(source, "deepspeed"));
+    assert!(deepspeed[0].contains("\"grad_accum_dtype\": \"bf16\""), "{}", deepspeed[0]);
+    assert!(deepspeed[1].contains("\"grad_accum_dtype\": \"fp32\""), "{}", deepspeed[1]);
+}
+
 #[test]
 fn flags_of_frameworks_say_how_layers_stand_on_stages() {
     let of_stages = |name: &str, layers: &str, schedule: Schedule, chunks: u64| {
