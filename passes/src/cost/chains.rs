@@ -3,9 +3,9 @@
 //! A statement starts after its operands exist, however much overlaps, and a device computes one
 //! statement at a time. So one that computes starts after all compute that it depends on, one after
 //! another: of those that start at `t` or later, the sum of their times after `t`. A plan computes
-//! in the order of the program, so that each of its steps starts after the one before. A chain goes
-//! along either kind of edge, through collectives and products, and its length is the sum of their
-//! times.
+//! blocks in the order of the program, so that each of its steps starts after the one before. A
+//! chain goes along either kind of edge, through collectives and products, and its length is the
+//! sum of their times.
 //!
 //! A block is passed once, however many layers it has. One layer's *cycle* is the longest chain
 //! from a loop-carried value to itself in the next layer, or in a plan from the first step that

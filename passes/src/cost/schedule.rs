@@ -1,5 +1,6 @@
-//! The schedule of a plan: compute in program order, a collective as soon as its operand exists and
-//! the links of its axes are free.
+//! The schedule of a plan: compute in program order, or without blocks in another one if that is
+//! shorter ([`simulation`]), and a collective as soon as its operand exists and the links of its
+//! axes are free.
 //!
 //! Collectives on links of different axes overlap, and transfers to the host with all of them; of
 //! several that wait for the same links the first in program order starts first, and none waits for
@@ -29,8 +30,7 @@
 //! microbatches. That may be longer than the sum of steps, which has a formula for the bubble;
 //! `report` then counts what is longer as bubble, rather than the schedule as shorter than it is.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+mod simulation;
 
 use std::ops::RangeInclusive;
 
@@ -45,11 +45,10 @@ use shardwise_ir::program::Blocks;
 use shardwise_ir::unroll::{self, Copy};
 
 use crate::cost::chains::StepChains;
-use crate::cost::collective_matmul::{self, Chunked};
 use crate::cost::pipeline_stages::{self, Staged};
 use crate::cost::report::StepCost;
+use crate::cost::schedule::simulation::{Order, ScheduleSimulation};
 use crate::layouts::composite::ExpandedPlan;
-use crate::solver::finite::Finite;
 
 /// The schedule of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -93,13 +92,11 @@ pub(crate) fn schedule(
     bounds: RangeInclusive<f64>,
 ) -> PlanSchedule {
     if plan.program.repeats.is_empty() {
-        let (schedule, _) = flat(
-            plan,
-            plan.dataflow(),
-            costs,
-            (0..plan.steps.len()).map(|step| (step, Copy::default())),
-        );
-        return schedule;
+        let in_time =
+            |run: &ScheduleSimulation<'_>| run.makespan_s() <= bounds.start() * (1.0 + ROUNDING);
+        let run = simulation::shortest(plan, costs, plan.dataflow(), in_time);
+        let from = (0..plan.steps.len()).map(|step| (step, Copy::default()));
+        return of_simulation(plan, run, from).0;
     }
     let program = &plan.program;
     let is_chained = program.collectives == Collectives::Whole;
@@ -164,7 +161,8 @@ fn laid_out(plan: &Plan, costs: &[StepCost], fewer: &[RepeatId]) -> (PlanSchedul
     let cost = |from: &(usize, Copy)| StepCost { seconds: seconds(from), ..costs[from.0].clone() };
     let costs: Vec<StepCost> = unrolled.from.iter().map(cost).collect();
     let dataflow = Dataflow::of_plan(&unrolled.plan);
-    flat(&unrolled.plan, &dataflow, &costs, unrolled.from.into_iter())
+    let run = ScheduleSimulation::new(&unrolled.plan, &costs, &dataflow, Order::OfProgram).run();
+    of_simulation(&unrolled.plan, run, unrolled.from.into_iter())
 }
 
 /// The makespan with all layers of `blocks`, where those in `fewer` have one layer less scheduled.
@@ -227,223 +225,31 @@ fn layer_s(plan: &Plan, costs: &[StepCost], block: RepeatId) -> f64 {
     }
 }
 
-/// Schedules a plan without blocks, whose steps are copies of steps of another; and these steps.
-fn flat(
+/// The schedule of a plan without blocks, whose steps are copies of steps of another; and these
+/// steps.
+fn of_simulation(
     plan: &Plan,
-    dataflow: &Dataflow<usize>,
-    costs: &[StepCost],
+    run: ScheduleSimulation<'_>,
     from: impl Iterator<Item = (usize, Copy)>,
 ) -> (PlanSchedule, Vec<usize>) {
-    let mut run = ScheduleSimulation::new(plan, costs, dataflow);
-    run.all();
-    let ScheduleSimulation { start_s, end_s, waits, .. } = run;
-    let makespan_s = end_s.iter().copied().fold(0.0, f64::max);
-    let critical = critical(&waits, costs, &start_s, &end_s, makespan_s);
-    let early = early(plan, costs, dataflow, &end_s, &critical);
-    let times = start_s.into_iter().zip(end_s);
+    let makespan_s = run.makespan_s();
+    let critical = critical(&run, makespan_s);
+    let early = early(plan, &run, &critical);
+    let times = run.start_s.into_iter().zip(run.end_s);
     let timed = |((step, copy), (start_s, end_s))| Timed { step, copy, start_s, end_s };
     let runs: Vec<Timed> = from.zip(times).map(timed).collect();
     let copies = runs.iter().map(|run| run.step).collect();
     (PlanSchedule { makespan_s, runs, critical, early, pipelines: Vec::new() }, copies)
 }
 
-/// The links that a step uses, in a mesh of so many axes.
-fn links(cost: &StepCost, axes: usize) -> Vec<usize> {
-    let of_axes = cost.links.iter().map(|axis| axis.index());
-    of_axes.chain(cost.uses_host.then_some(axes)).collect()
-}
-
-/// What ends at a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    /// A step.
-    End(usize),
-    /// What a step waits for: the other one's last chunks.
-    Release(usize),
-}
-
-/// An event-driven simulation.
-struct ScheduleSimulation<'a> {
-    costs: &'a [StepCost],
-    dataflow: &'a Dataflow<usize>,
-    /// The number of operands that each step still waits for.
-    missing: Vec<usize>,
-    /// Local steps in program order, and the number that has started.
-    local: Vec<usize>,
-    started: usize,
-    computing: bool,
-    is_local: Vec<bool>,
-    /// The links that each step uses: those of axes by their number, then that to the host.
-    links: Vec<Vec<usize>>,
-    /// Collectives that could start, by the links that they use.
-    ready: BTreeMap<Vec<usize>, BTreeSet<usize>>,
-    /// For each link, whether it is in use, and the step that used it last.
-    busy: Vec<bool>,
-    last_on: Vec<Option<usize>>,
-    last_local: Option<usize>,
-    /// For each step, the one that it runs beside.
-    chunked: Vec<Option<Chunked>>,
-    running: BinaryHeap<Reverse<(Finite, Event)>>,
-    start_s: Vec<f64>,
-    end_s: Vec<f64>,
-    /// For each step, the steps whose end it waited for, and how much before it.
-    waits: Vec<Vec<(usize, f64)>>,
-}
-
-impl<'a> ScheduleSimulation<'a> {
-    fn new(plan: &Plan, costs: &'a [StepCost], dataflow: &'a Dataflow<usize>) -> Self {
-        let is_local: Vec<bool> =
-            plan.steps.iter().zip(costs).map(|(step, cost)| !cost.is_move(step)).collect();
-        let steps = costs.len();
-        let axes = plan.program.mesh.axes.len();
-        let mut run = Self {
-            costs,
-            dataflow,
-            missing: (0..steps).map(|step| dataflow.producers(step).count()).collect(),
-            local: (0..steps).filter(|&step| is_local[step]).collect(),
-            started: 0,
-            computing: false,
-            is_local,
-            links: costs.iter().map(|cost| links(cost, axes)).collect(),
-            ready: BTreeMap::new(),
-            busy: vec![false; axes + 1],
-            last_on: vec![None; axes + 1],
-            last_local: None,
-            chunked: collective_matmul::chunked(plan, costs, dataflow),
-            running: BinaryHeap::new(),
-            start_s: vec![0.0; steps],
-            end_s: vec![0.0; steps],
-            waits: vec![Vec::new(); steps],
-        };
-        for step in 0..steps {
-            if run.missing[step] == 0 {
-                run.offer(step);
-            }
-        }
-        run
-    }
-
-    fn all(&mut self) {
-        self.start_what_can(0.0);
-        while let Some(Reverse((Finite(now), event))) = self.running.pop() {
-            self.happen(event);
-            // Steps that end at the same time release their resources together.
-            while let Some(&Reverse((Finite(then), other))) = self.running.peek() {
-                if then > now {
-                    break;
-                }
-                self.running.pop();
-                self.happen(other);
-            }
-            self.start_what_can(now);
-        }
-    }
-
-    /// A step whose operands exist.
-    fn offer(&mut self, step: usize) {
-        if !self.is_local[step] {
-            self.ready.entry(self.links[step].clone()).or_default().insert(step);
-        }
-    }
-
-    fn happen(&mut self, event: Event) {
-        match event {
-            Event::End(step) => self.finish(step),
-            Event::Release(step) => self.release(step),
-        }
-    }
-
-    /// One more of what a step waits for is there.
-    fn release(&mut self, step: usize) {
-        self.missing[step] -= 1;
-        if self.missing[step] == 0 {
-            self.offer(step);
-        }
-    }
-
-    /// How much before the end of one step another, which reads its result, may start.
-    fn lead_s(&self, first: usize, then: usize) -> f64 {
-        let chunked = self.chunked[then].filter(|chunked| chunked.first == first);
-        chunked.map_or(0.0, |chunked| chunked.lead_s)
-    }
-
-    fn finish(&mut self, step: usize) {
-        if self.is_local[step] {
-            self.computing = false;
-        }
-        for &link in &self.links[step] {
-            self.busy[link] = false;
-        }
-        let dataflow = self.dataflow;
-        for (reader, _) in dataflow.readers(step) {
-            if self.lead_s(step, reader) == 0.0 {
-                self.release(reader);
-            }
-        }
-    }
-
-    fn start_what_can(&mut self, now: f64) {
-        if let Some(&next) =
-            self.local.get(self.started).filter(|&&next| !self.computing && self.missing[next] == 0)
-        {
-            self.started += 1;
-            self.computing = true;
-            let before = self.last_local.replace(next);
-            self.start(next, now, before.map(|before| (before, 0.0)).into_iter().collect());
-        }
-        while let Some(next) = self.next_collective() {
-            let links = &self.links[next];
-            self.ready.get_mut(links).expect("it was found there").remove(&next);
-            let mut before = Vec::new();
-            for &link in links {
-                self.busy[link] = true;
-                before.extend(self.last_on[link].replace(next).map(|before| (before, 0.0)));
-            }
-            self.start(next, now, before);
-        }
-    }
-
-    /// The first collective in program order that can start.
-    fn next_collective(&self) -> Option<usize> {
-        let free =
-            self.ready.iter().filter(|(links, _)| links.iter().all(|&link| !self.busy[link]));
-        free.filter_map(|(_, steps)| steps.first().copied()).min()
-    }
-
-    fn start(&mut self, step: usize, now: f64, mut before: Vec<(usize, f64)>) {
-        let dataflow = self.dataflow;
-        before.extend(dataflow.producers(step).map(|first| (first, self.lead_s(first, step))));
-        self.waits[step] = before;
-        let end_s = now + self.costs[step].seconds;
-        (self.start_s[step], self.end_s[step]) = (now, end_s);
-        self.running.push(Reverse((Finite(end_s), Event::End(step))));
-        for (reader, _) in dataflow.readers(step) {
-            let lead_s = self.lead_s(step, reader);
-            if lead_s > 0.0 {
-                let release_s = (end_s - lead_s).max(now);
-                self.running.push(Reverse((Finite(release_s), Event::Release(reader))));
-            }
-        }
-    }
-}
-
 /// Steps without slack, found backwards from the end.
-fn critical(
-    waits: &[Vec<(usize, f64)>],
-    costs: &[StepCost],
-    start_s: &[f64],
-    end_s: &[f64],
-    makespan_s: f64,
-) -> Vec<bool> {
+fn critical(run: &ScheduleSimulation<'_>, makespan_s: f64) -> Vec<bool> {
+    let ScheduleSimulation { costs, start_s, end_s, .. } = run;
     let mut latest_end = vec![makespan_s; costs.len()];
-    let mut order: Vec<usize> = (0..costs.len()).collect();
-    // A step of duration zero ends when it starts: program order decides which one waits.
-    order.sort_by(|&a, &b| {
-        start_s[b].total_cmp(&start_s[a]).then(end_s[b].total_cmp(&end_s[a])).then(b.cmp(&a))
-    });
-    for step in order {
+    // A step waits for those that have started before it.
+    for &step in run.started.iter().rev() {
         let latest_start = latest_end[step] - costs[step].seconds;
-        for &(before, lead_s) in &waits[step] {
+        for &(before, lead_s) in &run.waits[step] {
             latest_end[before] = latest_end[before].min(latest_start + lead_s);
         }
     }
@@ -458,22 +264,17 @@ fn critical(
 
 /// Collectives of resident values, and those with slack whose operands exist before the compute
 /// above them ends.
-fn early(
-    plan: &Plan,
-    costs: &[StepCost],
-    dataflow: &Dataflow<usize>,
-    end_s: &[f64],
-    critical: &[bool],
-) -> Vec<bool> {
+fn early(plan: &Plan, run: &ScheduleSimulation<'_>, critical: &[bool]) -> Vec<bool> {
     let mut compute_s: f64 = 0.0;
-    let mut early = Vec::with_capacity(costs.len());
-    for (step, cost) in costs.iter().enumerate() {
-        let exists_s = dataflow.producers(step).map(|producer| end_s[producer]).fold(0.0, f64::max);
+    let mut early = Vec::with_capacity(run.costs.len());
+    for (step, cost) in run.costs.iter().enumerate() {
+        let producers = || run.dataflow.producers(step);
+        let exists_s = producers().map(|producer| run.end_s[producer]).fold(0.0, f64::max);
         let stays = |operand: &Materialization| {
             matches!(plan.program.values[operand.value].role, Some(Role::Param | Role::State))
         };
-        let is_resident = dataflow.producers(step).next().is_none()
-            && plan.steps[step].operands.iter().all(stays);
+        let is_resident =
+            producers().next().is_none() && plan.steps[step].operands.iter().all(stays);
         let is_local = !cost.is_move(&plan.steps[step]);
         early.push(
             !is_local
@@ -481,7 +282,7 @@ fn early(
                 && (is_resident || (!critical[step] && exists_s < compute_s)),
         );
         if is_local {
-            compute_s = end_s[step];
+            compute_s = run.end_s[step];
         }
     }
     early

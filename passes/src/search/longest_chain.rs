@@ -7,9 +7,9 @@
 //! in the next layer counts once for each other layer. So do the layers of the stages of a
 //! pipeline.
 //!
-//! Schedules compute in program order. Layers follow each other in that order, and mostly take what
-//! they compute one statement after another. Outside of blocks the order is not part of a chain: a
-//! bound of a program without blocks holds for all orders in which it can be computed.
+//! Schedules compute in program order where there are blocks. Layers follow each other in that
+//! order, and mostly take what they compute one statement after another. Outside of blocks the
+//! order is not part of a chain: programs without blocks have schedules in others, too.
 
 use indexmap::IndexMap;
 use shardwise_ir::ids::RepeatId;

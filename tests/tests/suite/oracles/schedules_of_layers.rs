@@ -25,8 +25,11 @@ fn both_s(planned: &Planned) -> Option<(f64, f64)> {
     if !has_layers(program) || steps > MOST_STEPS {
         return None;
     }
-    let all = unroll::plan(&planned.plan, &|block| program.repeats[block].count);
-    let all = ExpandedPlan::from(all.plan);
+    let mut all = unroll::plan(&planned.plan, &|block| program.repeats[block].count).plan;
+    // Blocks without statements: as in blocks, compute has the order of the program.
+    all.program.repeats.clone_from(&program.repeats);
+    all.program.repeats.iter_mut().for_each(|block| block.count = 1);
+    let all = ExpandedPlan::from(all);
     let all_s = report::report(&all, Refinement::default()).schedule.makespan_s;
     Some((planned.report.schedule.makespan_s, all_s))
 }
