@@ -64,7 +64,7 @@ pub(super) fn megatron(tuned: &Tuned) -> Result<String, String> {
         out += "--grad-reduce-in-bf16\n";
     }
     of.lacks_narrow_updates(
-        "its optimizer keeps a master copy of each in f32, sharded as its state",
+        "Megatron-LM keeps a master copy of each in f32, sharded as optimizer states",
     );
     if of.recomputes_layers() {
         out += "--recompute-granularity full\n--recompute-method uniform\n\
@@ -225,7 +225,7 @@ pub(super) fn torchtitan(tuned: &Tuned) -> Result<String, String> {
     out += &pipeline;
     of.lacks_products(&[Products::Fp4]);
     titan_lacks(&mut of);
-    of.lacks_narrow_updates("shards of parameters and of gradients are in f32");
+    of.lacks_narrow_updates("torchtitan keeps shards of them and of gradients in f32");
     of.lacks_offload();
     if mode == "selective" {
         of.lacks.push(format!("what `selective` computes again is not just {}", of.recompute));
@@ -289,7 +289,7 @@ pub(super) fn deepspeed(tuned: &Tuned) -> Result<String, String> {
         let what = if is_offloaded { Recompute::Layers.name() } else { of.recompute };
         of.lacks.push(format!("{what} computed again: deepspeed.checkpointing in the model"));
     }
-    of.lacks_narrow_updates("ZeRO keeps a master copy of each in f32, sharded as its state");
+    of.lacks_narrow_updates("ZeRO keeps a master copy of each in f32, sharded as optimizer states");
     let gradients = if of.precision.has_wide_gradients { "fp32" } else { "bf16" };
     let config = serde_json::json!({
         "train_batch_size": of.batch,

@@ -259,14 +259,14 @@ impl Attention {
             OpKind::Reduce { dims, .. } | OpKind::Composite { dims, .. } => dims == over,
             _ => false,
         };
-        let sums = |&&id: &&OpId| {
+        let is_sum = |&id: &OpId| {
             let op = &program.ops[id];
             place(id) == place(seed)
                 && !self.forward.contains(&id)
                 && !self.scores.contains(&op.result)
                 && !is_statistic(op)
         };
-        program.ops[seed].phase == Phase::Forward && self.ops.iter().any(|op| sums(&op))
+        program.ops[seed].phase == Phase::Forward && self.ops.iter().any(is_sum)
     }
 
     /// The other operations, as those going back: those of each block and phase together, with what
