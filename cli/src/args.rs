@@ -31,7 +31,7 @@ use self::plan::{CostArgs, ExportArgs, PlanArgs};
 use self::planning::{HardwareFileArgs, PlanningArgs};
 use self::sweep::SweepArgs;
 use self::tune::TuneArgs;
-use crate::error::reason;
+use crate::error::Error;
 use crate::exit_status::ExitStatus;
 
 /// What `--help` prints below the options.
@@ -87,7 +87,7 @@ fn end(message: &clap::Error) -> ! {
     let code = match message.print().and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             // Nothing is reported where standard error is the stream that cannot be written.
-            let _ = writeln!(io::stderr(), "error: {}", reason(&error));
+            let _ = writeln!(io::stderr(), "error: {}", Error::stdout(error));
             ExitStatus::Error as i32
         }
         _ => message.exit_code(),

@@ -38,6 +38,14 @@ impl Error {
         Self::usage(format!("cannot read `{path}`: {}{hint}", reason(error)))
     }
 
+    /// Standard output cannot be written; that a reader closes it early is no error to report.
+    pub(crate) fn stdout(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::Io(error);
+        }
+        Self::usage(format!("cannot write to standard output: {}", reason(&error)))
+    }
+
     /// A file cannot be written.
     pub(crate) fn unwritable(path: &str, error: &io::Error) -> Self {
         Self::usage(format!("cannot write `{path}`: {}", reason(error)))

@@ -51,9 +51,7 @@ impl Output {
     /// Prints a result.
     #[expect(clippy::unused_self, reason = "who prints also knows how the run ends")]
     pub(crate) fn print(&mut self, text: &str) -> Result {
-        let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes())?;
-        Ok(out.flush()?)
+        write_to_stdout(text.as_bytes())
     }
 
     /// Prints a remark, which is not a result.
@@ -108,12 +106,15 @@ impl Output {
     }
 }
 
+fn write_to_stdout(content: &[u8]) -> Result {
+    let mut out = io::stdout().lock();
+    out.write_all(content).and_then(|()| out.flush()).map_err(Error::stdout)
+}
+
 /// Writes a file, completely or not at all; `-` is standard output.
 pub(crate) fn write_file(path: &str, content: impl AsRef<[u8]>) -> Result {
     if path == "-" {
-        let mut out = io::stdout().lock();
-        out.write_all(content.as_ref())?;
-        return Ok(out.flush()?);
+        return write_to_stdout(content.as_ref());
     }
     shardwise::build::write(Path::new(path), content)
         .map_err(|error| Error::unwritable(path, &error))

@@ -67,21 +67,7 @@ impl Planned {
             Optimality::Optimal => "optimal".to_owned(),
             Optimality::Bounded { .. } => above_bound(own, self.lower_bound_s()),
         };
-        let per_cent = 100.0 * (book - own).abs() / book;
-        let saving = if self.rules_fail {
-            "the textbook's rules find no plan".to_owned()
-        } else if own < book {
-            format!("{per_cent:.1}% under the textbook's {}", units::seconds(book))
-        } else if book == 0.0 && own > 0.0 {
-            "the textbook's takes no time, and does not fit".to_owned()
-        } else if own > book * (1.0 + 1e-9) {
-            format!(
-                "{per_cent:.1}% over the textbook's {}, which does not fit",
-                units::seconds(book)
-            )
-        } else {
-            "as cheap as the textbook's".to_owned()
-        };
+        let saving = self.beside_the_textbook(own, book);
         let alternatives = self.alternatives();
         let equal = if alternatives.is_empty() {
             String::new()
@@ -90,6 +76,27 @@ impl Planned {
         };
         let among = if regathers_by_default(&self.plan) { ", weights=regathered" } else { "" };
         format!("{proof} ({}{among}); {saving}{equal}", self.objective.name())
+    }
+
+    /// How a plan of `own` seconds compares with the textbook's of `book`.
+    fn beside_the_textbook(&self, own: f64, book: f64) -> String {
+        if self.rules_fail {
+            return "the textbook's rules find no plan".to_owned();
+        }
+        let per_cent = 100.0 * (book - own).abs() / book;
+        let time = units::seconds(book);
+        let capacity_bytes = self.capacity_bytes.unwrap_or(f64::INFINITY);
+        if own < book && self.textbook.memory.peak_bytes > capacity_bytes {
+            format!("{per_cent:.1}% under the textbook's {time}, which does not fit")
+        } else if own < book {
+            format!("{per_cent:.1}% under the textbook's {time}")
+        } else if book == 0.0 && own > 0.0 {
+            "the textbook's takes no time, and does not fit".to_owned()
+        } else if own > book * (1.0 + 1e-9) {
+            format!("{per_cent:.1}% over the textbook's {time}, which does not fit")
+        } else {
+            "as cheap as the textbook's".to_owned()
+        }
     }
 }
 

@@ -38,8 +38,9 @@ pub struct KernelPart {
     /// each: what a product or norm reads here or further on, and smaller arrays than the results.
     /// A result may take the place of other ones, which are read element by element.
     pub operands_to_end: u64,
-    /// Whether an earlier operation begins the kernel.
-    pub is_begun: bool,
+    /// Whether the fixed time of its kernel counts for another operation: its product, if it has
+    /// one, else the first.
+    pub is_launched_elsewhere: bool,
     /// Whether it is a kernel of attention.
     pub is_attention: bool,
     /// Whether it is a product of experts: a weight for each, with the tokens routed there.

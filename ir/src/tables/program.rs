@@ -235,6 +235,13 @@ impl Op {
         !self.is(&MapForm::call(Function::Ones))
     }
 
+    /// Whether a device reads elements of its operands: positions are counted, not read.
+    pub fn loads_operands(&self) -> bool {
+        let is_position =
+            matches!(self.kind, OpKind::Map(MapFn { form: MapForm::Position(_), .. }));
+        self.reads_elements() && !is_position
+    }
+
     /// Its operands without the array that a `put` only takes the dimensions of.
     pub fn sharded_operands(&self) -> &[Operand] {
         if matches!(self.kind, OpKind::ScatterAdd { .. }) {

@@ -137,7 +137,7 @@ fn kernel_rates(program: &Program, op: &Op, dtype: DType) -> KernelRates {
 fn measured_parts(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s: f64) -> Parts {
     let kernel = kernel_rates(program, op, dtype);
     let (flops_s, hbm_s) = (flops_s / kernel.compute, hbm_s / kernel.memory);
-    let fixed_s = if op.kernel.is_begun || op.is_view() || is_implicit(program, op) {
+    let fixed_s = if op.kernel.is_launched_elsewhere || op.is_view() || is_implicit(program, op) {
         0.0
     } else {
         kernel.fixed_s.max(program.hardware.launch_s() - flops_s.hypot(hbm_s))
@@ -227,6 +227,7 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
                 if program.is_in_place(op) { 0.0 } else { written + all().take(1).sum::<f64>() };
             copied + all().skip(1).sum::<f64>() + all().skip(2).sum::<f64>()
         }
+        OpKind::Map(_) if !op.loads_operands() => op.share.of_all * written,
         OpKind::Map(_) => op.share.of_all * written + all().sum::<f64>(),
         _ => written + all().sum::<f64>(),
     }
@@ -246,7 +247,7 @@ fn read_share(program: &Program, op: &Op, position: usize, operands: &[&Sharding
 /// Whether an operation reads all of its operands: no view, and nothing that reads or moves some
 /// elements of an array.
 pub(crate) fn reads_all(op: &Op) -> bool {
-    matches!(
+    let is_whole = matches!(
         op.kind,
         OpKind::Einsum { .. }
             | OpKind::Map(_)
@@ -254,7 +255,8 @@ pub(crate) fn reads_all(op: &Op) -> bool {
             | OpKind::Composite { .. }
             | OpKind::Along(_)
             | OpKind::Route(_)
-    )
+    );
+    is_whole && op.loads_operands()
 }
 
 /// Bytes of an operand that `op`, which reads all of it, reads where its kernel has not before.

@@ -13,7 +13,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{DimId, OpId, ValueId};
-use shardwise_ir::program::{MapForm, Op, OpKind, Program};
+use shardwise_ir::program::{MapForm, Op, OpKind, Phase, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::unroll::is_region_boundary;
 
@@ -128,8 +128,15 @@ impl<'p> Kernels<'p> {
             && self.of[op] != self.of[producer]
             && !own.is_attention
             && !other.is_attention
+            && !(other.anchored.is_some() && self.updates_weight(reader))
             && own.ops.len() + other.ops.len() <= MOST_FUSED
             && self.roles_fit(reader, writer, value)
+    }
+
+    /// Whether an operation updates weights or their state: optimizers of frameworks are kernels of
+    /// their own, which read gradients from memory.
+    fn updates_weight(&self, op: &Op) -> bool {
+        op.phase == Phase::Backward && self.program.is_update(op.result)
     }
 
     /// Whether one kernel can do both, and for every element of `value` once.
@@ -148,15 +155,28 @@ impl<'p> Kernels<'p> {
             (Some(anchor), None) => {
                 same_dims(&anchor.space, read) || same_dims(&anchor.result, read)
             }
-            // What a product reads is computed as often as it is read: where that is once.
+            // What a product reads is computed as often as it is read: where that is once, and from
+            // no more bits, since it reads its operands several times.
             (None, Some(_)) => {
                 let own = self.program.dataflow().definition(reader.result);
                 let own = own.map(|op| self.of[op]);
-                self.readers(value).all(|other| Some(self.of[other]) == own)
+                let narrows = reader.is_product() && self.narrows(writer);
+                !narrows && self.readers(value).all(|other| Some(self.of[other]) == own)
             }
             // Reductions of one block, as those of a softmax written out.
             (Some(one), Some(other)) => one.is_reduction && one == other,
         }
+    }
+
+    /// Whether the kernel of an operation casts something to fewer bits.
+    fn narrows(&self, op: &Op) -> bool {
+        let Some(id) = self.program.dataflow().definition(op.result) else { return false };
+        let values = &self.program.values;
+        self.all[self.of[id]].ops.iter().map(|&op| &self.program.ops[op]).any(|op| {
+            let is_cast =
+                matches!(&op.kind, OpKind::Map(map) if matches!(map.form, MapForm::Cast(_)));
+            is_cast && values[op.operands[0].value].dtype.bits() > values[op.result].dtype.bits()
+        })
     }
 
     /// A place at which two kernels can run as one, if there is any.

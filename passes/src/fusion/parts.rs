@@ -14,6 +14,10 @@ use super::kernels::{is_element_wise, readers, same_dims, uses};
 use super::recompute;
 use crate::training::frameworks::Frameworks;
 
+/// The share of a value's elements up to which reading an array to compute the value again is not
+/// counted.
+const LITTLE: f64 = 1.0 / 16.0;
+
 /// The kernels of a program, by number.
 struct Parts<'p> {
     program: &'p Analyzed,
@@ -28,6 +32,8 @@ struct Parts<'p> {
     converted: &'p Conversions,
     /// For each operation, whether the backward part computes its result again.
     again: IndexVec<OpId, bool>,
+    /// The results that it computes again from positions and much smaller arrays, as masks are.
+    from_little: IndexSet<ValueId, FxBuildHasher>,
     /// For products that begin an attention kernel going back, how many times their own FLOPs it
     /// takes to compute its scores again.
     score_flops: IndexMap<OpId, f64, FxBuildHasher>,
@@ -53,6 +59,7 @@ pub(super) fn parts(
         kernels,
         scores: IndexSet::default(),
         again: IndexVec::new(),
+        from_little: IndexSet::default(),
         implicit,
         converted,
         score_flops: IndexMap::default(),
@@ -62,6 +69,7 @@ pub(super) fn parts(
     let mut implicit = parts.implicit.clone();
     implicit.extend(conversions(program).into_keys());
     parts.again = recompute::recomputed(program, &implicit, &parts.scores);
+    parts.find_values_from_little();
     let mut all: IndexVec<OpId, KernelPart> =
         program.ops.indices().map(|op| parts.part(op)).collect();
     find_reads_to_end(program, &mut all);
@@ -81,7 +89,7 @@ fn find_reads_to_end(program: &Analyzed, parts: &mut IndexVec<OpId, KernelPart>)
 /// later ones read so.
 fn operands_to_end(program: &Analyzed, parts: &IndexVec<OpId, KernelPart>, id: OpId) -> u64 {
     let op = &program.ops[id];
-    if !op.reads_elements() {
+    if !op.loads_operands() {
         return 0;
     }
     let is_read_to_end = |(reader, operand): (OpId, usize)| {
@@ -107,11 +115,11 @@ fn operands_to_end(program: &Analyzed, parts: &IndexVec<OpId, KernelPart>, id: O
 
 /// Whether a value has fewer elements than another one, and so no place for it.
 fn is_smaller(program: &Analyzed, value: ValueId, other: ValueId) -> bool {
-    let elements = |value: ValueId| {
-        let sizes = program.values[value].dims.iter().map(|&dim| program.dims[dim].size as f64);
-        sizes.product::<f64>()
-    };
-    elements(value) < elements(other)
+    elements(program, value) < elements(program, other)
+}
+
+fn elements(program: &Analyzed, value: ValueId) -> f64 {
+    program.values[value].dims.iter().map(|&dim| program.dims[dim].size as f64).product()
 }
 
 impl Parts<'_> {
@@ -138,6 +146,21 @@ impl Parts<'_> {
                     self.scores.insert(result);
                     scored_by.insert(result, product);
                 }
+            }
+        }
+    }
+
+    /// Finds the results that the backward part computes again and reads next to nothing for.
+    fn find_values_from_little(&mut self) {
+        let program = self.program;
+        for (_, op) in program.ops.iter_enumerated().filter(|(id, _)| self.again[*id]) {
+            let most = LITTLE * elements(program, op.result);
+            let is_little = |operand: &Operand| {
+                elements(program, operand.value) <= most
+                    || self.from_little.contains(&operand.value)
+            };
+            if !op.loads_operands() || op.operands.iter().all(is_little) {
+                self.from_little.insert(op.result);
             }
         }
     }
@@ -173,13 +196,17 @@ impl Parts<'_> {
 
     fn part(&self, id: OpId) -> KernelPart {
         let op = &self.program.ops[id];
-        let ops = self.numbers[id].map_or(&[][..], |number| &self.kernels[&number]);
+        let alone = [id];
+        let ops = self.numbers[id].map_or(&alone[..], |number| &self.kernels[&number]);
         let is_inside = |value: ValueId| self.is_made_beside(value, id);
         let bits = |holds: &dyn Fn(usize) -> bool| {
             let places = (0..op.operands.len()).take(u64::BITS as usize);
             places.filter(|&place| holds(place)).fold(0, |bits, place| bits | 1 << place)
         };
-        let made = bits(&|place| is_inside(op.operands[place].value));
+        let made = bits(&|place| {
+            let value = op.operands[place].value;
+            is_inside(value) || op.phase == Phase::Backward && self.is_made_again(value, ops)
+        });
         let read_before = bits(&|place| self.is_read_before(id, ops, place)) & !made;
         KernelPart {
             operands_on_chip: made | read_before,
@@ -187,11 +214,7 @@ impl Parts<'_> {
             result_on_chip: self.stays_on_chip(id, op.result),
             operands_to_end: 0,
             number: self.numbers[id],
-            // A view or conversion runs nothing, so that no kernel begins with it.
-            is_begun: ops.iter().any(|&other| {
-                let begins = !self.program.ops[other].is_view() && !self.is_converted_by(other);
-                other < id && begins
-            }),
+            is_launched_elsewhere: self.launched_by(ops).is_some_and(|other| other != id),
             is_attention: self.is_attention(ops),
             is_of_experts: false,
             recomputes: match self.score_flops.get(&id) {
@@ -202,6 +225,15 @@ impl Parts<'_> {
         }
     }
 
+    /// The operation for which the fixed time of a kernel counts. What comes before its product is
+    /// computed by the kernel of the product, whose launch takes longer than that of a pass.
+    fn launched_by(&self, ops: &[OpId]) -> Option<OpId> {
+        // A view or conversion runs nothing.
+        let runs = |op: &OpId| !self.program.ops[*op].is_view() && !self.is_converted_by(*op);
+        let product = ops.iter().copied().find(|&op| self.is_product(op));
+        product.or_else(|| ops.iter().copied().find(runs))
+    }
+
     /// Whether the kernel has read what an operand names before it does. Element-wise operations
     /// and reductions of a kernel pass over its arrays side by side, so that each is read once
     /// however often they name it; a product reads its operands in tiles of its own. Of attention
@@ -209,18 +241,40 @@ impl Parts<'_> {
     ///
     /// Without a collective inside the kernel all read it in the same sharding, or this one a
     /// slice of it, since the dimensions that both have in common with the scores are split as
-    /// those are. With one, the second read may be the larger, and is priced too low: kernels are
-    /// assigned before shardings are known.
+    /// those are. With one, the second read may be the larger, which is priced once shardings are
+    /// known ([`crate::cost::kernel_reads`]).
     fn is_read_before(&self, id: OpId, ops: &[OpId], position: usize) -> bool {
         let operands = &self.program.ops[id].operands;
         let value = operands[position].value;
         let is_product = self.is_product(id);
         let names = |operand: &Operand| operand.value == value;
-        let reads = |op: OpId| self.program.ops[op].operands.iter().any(names);
+        let reads = |op: OpId| {
+            let op = &self.program.ops[op];
+            op.loads_operands() && op.operands.iter().any(names)
+        };
         let beside = |op: OpId| op < id && self.is_product(op) == is_product && reads(op);
         let is_alike = !is_product || self.is_attention(ops);
         let is_here = !is_product && operands[..position].iter().any(names);
         is_here || is_alike && ops.iter().any(|&op| beside(op))
+    }
+
+    /// Whether a kernel that goes back computes a value again from next to nothing, beside another
+    /// one of that size that it reads. (Alternative: in all kernels; one that reads nothing else
+    /// would cost its arithmetic alone, at the rate of products, which makes it cheap to compute a
+    /// mask whole on every device.)
+    fn is_made_again(&self, value: ValueId, ops: &[OpId]) -> bool {
+        let size = elements(self.program, value);
+        let is_read = |id: OpId, of: ValueId| {
+            elements(self.program, of) >= size
+                && !self.from_little.contains(&of)
+                && !self.is_made_beside(of, id)
+        };
+        self.from_little.contains(&value)
+            && ops.iter().any(|&id| {
+                let op = &self.program.ops[id];
+                let reads = !self.is_product(id) && op.loads_operands();
+                reads && op.operands.iter().any(|operand| is_read(id, operand.value))
+            })
     }
 
     /// Whether the kernel of an operation makes a value, and need not read it. A view of what is in

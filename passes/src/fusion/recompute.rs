@@ -50,7 +50,8 @@ pub(super) fn recomputed(
         op.phase == Phase::Forward && !op.is_reshard() && !scores.contains(&op.result)
     };
     for (id, op) in program.ops.iter_enumerated().filter(given) {
-        let from_there = op.operands.iter().all(|operand| is_there[operand.value]);
+        let from_there =
+            !op.loads_operands() || op.operands.iter().all(|operand| is_there[operand.value]);
         let is_kept = leaves(program, op.result)
             || is_named(program, op)
             || keeps_operands
@@ -106,7 +107,7 @@ fn is_implicit(op: &Op, implicit: &Implicit) -> bool {
 
 fn is_read_going_back(program: &Analyzed, value: ValueId, implicit: &Implicit) -> bool {
     let reads = |op: &Op| {
-        op.phase == Phase::Backward && op.reads_elements()
+        op.phase == Phase::Backward && op.loads_operands()
             || is_implicit(op, implicit) && is_read_going_back(program, op.result, implicit)
     };
     program.dataflow().uses_of(value).any(|(reader, _)| reads(&program.ops[reader]))

@@ -421,7 +421,7 @@ impl Expansion<'_> {
             } else {
                 0
             },
-            is_begun: own.is_begun || !self.given.is_empty(),
+            is_launched_elsewhere: own.is_launched_elsewhere || !self.given.is_empty(),
             ..own
         }
     }

@@ -63,6 +63,9 @@ const MOST_EVALUATIONS: usize = 1_500_000_000;
 /// Solutions of each search with one value more kept: there are many of these.
 const SOLUTIONS_OF_ONE_MORE: usize = 16;
 
+/// The operations of programs for which a step of the bisection has all searches of a limit.
+const MOST_IN_FULL: usize = 24;
+
 /// Solutions for each step of the bisection.
 const BISECTED_SOLUTIONS: usize = 40;
 
@@ -433,6 +436,7 @@ impl<'a, 't> Limit<'a, 't> {
         self.measures.peak_bytes(self.textbook);
         let mut best = (enough.clone(), self.measures.peak_bytes(enough));
         let rematerialized = drop_candidates(self.tables.program).into_iter().collect();
+        let is_small = self.tables.program.ops.len() <= MOST_IN_FULL;
         for _ in 0..HALVINGS {
             best = self.measures.smallest().unwrap_or(best);
             let is_near = best.1 <= too_little * TOLERANCE;
@@ -443,7 +447,10 @@ impl<'a, 't> Limit<'a, 't> {
             let limit = self.at(middle);
             let has_plan = match limit.by_live_blocks(Wanted::Any) {
                 Some(found) if found.plan.is_some() || found.is_proven() => found.plan.is_some(),
-                _ => limit.limited(&rematerialized, BISECTED_SOLUTIONS).plan.is_some(),
+                _ => {
+                    limit.limited(&rematerialized, BISECTED_SOLUTIONS).plan.is_some()
+                        || is_small && limit.feasible().plan.is_some()
+                }
             };
             if !has_plan {
                 too_little = middle;

@@ -423,3 +423,60 @@ fn a_kernel_is_charged_for_all_that_it_reads() {
     assert!(bytes >= 5.0 * 2.0 * 4096.0 * 8192.0, "{planned}");
     assert_eq!(planned.status_name(), "optimal");
 }
+
+/// A kernel takes the fixed time of its product, also where it begins with what the product reads.
+#[test]
+fn what_a_product_reads_makes_its_kernel_no_shorter() {
+    let seconds = |operand: &str| {
+        let source = format!(
+            "hardware h100, rates=measured\nmesh X=1\ndim B=16, D=64, F=64\ninput x[B, D]\n\
+             param W[D, F]\nz = {operand} *D W\noutput z[B, F]\n"
+        );
+        fused(&source, Fusion::Attention).report.serial_s
+    };
+    assert!((seconds("relu(x)") / seconds("x") - 1.0).abs() < 0.01);
+}
+
+/// A product reads its operands several times, the narrow copy rather than what it is made of.
+#[test]
+fn a_cast_to_fewer_bits_is_written_before_a_product_reads_it() {
+    let source = "hardware h100\nmesh X=1\ndim B=1024, D=1024, F=1024\ninput x[B, D]\n\
+        param W: fp8[D, F]\nz: bf16[B, F] = cast<fp8>(x) *D W\noutput z[B, F]\n";
+    let elements: f64 = 1024.0 * 1024.0;
+    // The cast: 2 + 1 bytes of each; the product: 1 + 1 + 2.
+    assert_eq!(traffic(source, Fusion::Attention).to_bits(), (7.0 * elements).to_bits());
+}
+
+/// Optimizers are kernels of their own: gradients are written, and what the products read that
+/// they come from is free before the updates at the end.
+#[test]
+fn updates_read_gradients_from_memory() {
+    let source = "hardware h100\nmesh X=1\ndim B=4096, D=1024, F=4096\n\
+        input x[B, D], dy[B, D]\nparam W1[D, F], W2[F, D]\ny = gelu(x *D W1) *F W2\n\
+        backward from y given dy\noptimizer adam\noutput y[B, D]\n";
+    let plan = fused(source, Fusion::Attention).plan;
+    let kernel_of = |name: &str| {
+        let op = plan.program.ops.iter().find(|op| plan.program.values[op.result].name == name);
+        op.expect("it is computed").kernel.number
+    };
+    for (gradient, update) in [("dW1", "W1.new"), ("dW2", "W2.new")] {
+        assert_ne!(kernel_of(gradient), kernel_of(update), "{update}");
+        assert!(kernel_of(update).is_some());
+    }
+}
+
+/// Positions are counted, and masks of positions and labels are compared again going back.
+#[test]
+fn masks_are_neither_read_nor_kept() {
+    let head =
+        "hardware h100\nmesh X=1\ndim B=1024, V=4096\nparam x[B, V]\ninput t: int32[B], dy[B, V]\n";
+    let moved = |body: &str| traffic(&format!("{head}{body}"), Fusion::Attention);
+    let array: f64 = 2.0 * 1024.0 * 4096.0;
+    let counted = moved("p = position_V(x)\noutput p[B, V]\n");
+    assert_eq!(counted.to_bits(), (2.0 * array).to_bits(), "int32, written alone");
+    let masked = "m = t == position_V(x)\ny = select(m, x, 0.0)\n";
+    let forward = moved(&format!("{masked}output y[B, V]\n"));
+    let both = moved(&format!("{masked}backward from y given dy\noutput y[B, V]\n"));
+    assert!((forward / array - 2.0).abs() < 0.01, "x and y");
+    assert!((both / array - 4.0).abs() < 0.01, "and dy and dx: {}", both / array);
+}

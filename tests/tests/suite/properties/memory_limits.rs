@@ -232,6 +232,20 @@ fn a_refusal_names_the_smallest_peak_of_all() {
     assert!(as_written(planned.report.memory.peak_bytes - 1.0).is_err(), "{planned}");
 }
 
+/// In blocks a step of the bisection has all searches of a limit: one of them alone ended at 822 MB
+/// from one limit, and at 638 MB from another.
+#[test]
+fn refusals_of_a_program_with_microbatches_agree() {
+    let source = "hardware h100\nmesh X=4\ndim B=32768, D=2048, F=8192\n\
+        input x[B, D], dy[B, D]\nparam W1[D, F], W2[F, D]\nh[B, F] = x *D W1\n\
+        y[B, D] = h *F W2\nbackward from y given dy, microbatches=4\noptimizer adam\n\
+        output y[B_?, D_?]\n";
+    for memory in [300e6, 500e6, 600e6] {
+        let refusal = plan(source, memory).expect_err("state alone takes 336 MB").to_string();
+        assert!(refusal.contains("the smallest plan found needs 638 MB"), "{refusal}");
+    }
+}
+
 #[test]
 fn ladders_of_random_programs() {
     for (i, numbers) in draws().enumerate().take(10) {
