@@ -63,7 +63,21 @@ impl Search<'_, '_> {
     /// What would be bounded first, where every plan is wanted.
     fn planned_at_once(&self, open: Open) -> Open {
         let is_wanted = open.stage == Stage::Bound && self.limit().is_infinite();
-        Open { stage: if is_wanted { Stage::Full } else { open.stage }, ..open }
+        let stage = match open.stage {
+            Stage::Bound if self.is_quick_first() => Stage::Quick,
+            _ if is_wanted => Stage::Full,
+            stage => stage,
+        };
+        Open { stage, ..open }
+    }
+
+    /// Whether the next is the first, and has a plan of little effort before that of all effort,
+    /// which takes minutes for a schedule: a search that is stopped soon has that. A limit on time
+    /// ends each run soon enough.
+    fn is_quick_first(&self) -> bool {
+        let is_sum = self.leaves.options.objective.is_sum();
+        let has_time = self.leaves.timeout.is_none() && !self.request.exhaustive;
+        self.begun == 0 && !is_sum && has_time
     }
 
     /// The one that has a low bound and needs little memory. In a large space one of four is known

@@ -1,0 +1,59 @@
+//! `tune`: which of equal strategies is first, what is printed of plans that no row shows, and what
+//! a search reports while it runs, or when it is stopped.
+
+use std::time::Duration;
+
+use shardwise::options::{Cancellation, Objective};
+use shardwise::tune::{Request, tune};
+use shardwise::{Options, plan};
+
+/// A gradient without layers.
+const PRODUCT: &str = "hardware h100\ndim B=512, D=1024, F=4096\ninput x[B, D], dy[B, F]\n\
+    param w[D, F]\ny = x *D w\nbackward from y given dy\noptimizer adam\n";
+
+/// Before it has a plan that fits, a search that is stopped has none to return.
+#[test]
+fn a_search_for_schedules_within_memory_may_be_stopped_at_any_time() {
+    let layers = "hardware h100\nmesh X=4, Y=4\ndim B=4096, D=1024, F=4096\n\
+        input x[B, D], dy[B, D]\nrepeat L=8 {\n  carry x\n  param win[D, F], wout[F, D]\n  \
+        x = x + gelu(x *D win) *F wout\n}\nbackward from x given dy\noptimizer adam\n";
+    for milliseconds in [2, 5, 10, 20, 50, 100, 200] {
+        let cancellation = Cancellation::new();
+        let options = Options {
+            objective: Objective::Scheduled,
+            memory: Some(80e6),
+            cancellation: cancellation.clone(),
+            ..Options::default()
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(milliseconds));
+                cancellation.cancel();
+            });
+            // A plan, or nothing: nobody waits for it.
+            let _ = plan("layers", layers, &options);
+        });
+    }
+}
+
+/// A schedule takes long with all effort, so that the first plan is one of little effort.
+#[test]
+fn a_small_space_of_schedules_has_a_plan_before_all_effort_is_spent() {
+    // So many that nothing is cut.
+    let request = Request { best: 100, ..Request::of_chips(4) };
+    let options = Options { objective: Objective::Scheduled, ..Options::default() };
+    let every = Request { exhaustive: true, ..request.clone() };
+    let of = |request: &Request| {
+        tune("program", PRODUCT, request, &options, &|_| ()).unwrap_or_else(|no| panic!("{no:?}"))
+    };
+    let (found, every) = (of(&request), of(&every));
+    assert!(found.space.candidates <= 16 && found.space.cut == 0, "{:?}", found.space);
+    assert_eq!(found.space.runs, every.space.runs + 1, "one plan of little effort");
+    assert_eq!(found.strategies[0].step_s.to_bits(), every.strategies[0].step_s.to_bits());
+    let planned = plan("winner", &found.winner, &options).expect("it has a plan");
+    assert_eq!(planned.to_string(), found.plan);
+    // The candidate with the plan of little effort is planned again, and counted once.
+    let space = &found.space;
+    let all = space.cut + space.planned + space.over_memory + space.illegal + space.left;
+    assert_eq!(all, space.candidates, "{space:?}");
+}
