@@ -57,6 +57,7 @@ mod stage_layers;
 mod strategy;
 mod table;
 mod template;
+mod unused;
 mod what_if;
 
 use std::fmt;
@@ -77,6 +78,7 @@ pub use curve::{CURVE_FORMATS, Curve, Point, curve, doubled};
 pub use dtypes::Dtypes;
 pub use serving::{Deployment, Kind, Pool, SERVING_FORMATS, Serve, Served, serve};
 pub use strategy::{ActingAxis, Degree, Strategy};
+pub use unused::Given;
 pub use what_if::WhatIf;
 
 /// Mesh axes where no number is given.
@@ -125,6 +127,8 @@ pub struct Request {
     pub timeout: Option<Duration>,
     /// Whether every candidate is planned, and none is cut: to check the search.
     pub exhaustive: bool,
+    /// What of this was asked for, and is an error where it has no effect.
+    pub given: Given,
 }
 
 impl Request {
@@ -158,6 +162,7 @@ impl Request {
             within: 0.0,
             timeout: None,
             exhaustive: false,
+            given: Given::default(),
         }
     }
 
@@ -336,6 +341,7 @@ pub fn tune(
     if candidates.is_empty() {
         return Err(Refused::Options(template.emptied_by(request, &machine, &shapes)));
     }
+    unused::check(&template, request)?;
     if !request.against.is_empty() && !request.batches.is_empty() {
         return Err(Refused::Options(
             "--against compares steps of one batch; leave --batch out, or write its size with --dim"
