@@ -217,7 +217,7 @@ pub(super) fn largest_difference(first: &Strategy, other: &Strategy) -> Option<S
         .then(|| format!("{what}: {} against {}", units::seconds(less), units::seconds(more)))
 }
 
-/// What less memory costs, of the plans found.
+/// What less memory costs, of the plans made: what was cut may need less.
 fn front(tuned: &Tuned) -> Option<String> {
     let points: Vec<String> = tuned
         .pareto
@@ -227,5 +227,9 @@ fn front(tuned: &Tuned) -> Option<String> {
             format!("{}{batch} in {}", units::seconds(of.objective_s), units::bytes(of.peak_bytes))
         })
         .collect();
-    (points.len() > 1).then(|| format!("time against memory: {}", points.join(", ")))
+    let plans = match tuned.space.planned {
+        planned if planned == tuned.space.candidates => "of all plans".to_owned(),
+        planned => format!("of the {} that were made", counted(planned as u64, "plan")),
+    };
+    (points.len() > 1).then(|| format!("time against memory, {plans}: {}", points.join(", ")))
 }

@@ -4,12 +4,35 @@
 use std::time::Duration;
 
 use shardwise::options::{Cancellation, Objective};
-use shardwise::tune::{Request, tune};
+use shardwise::tune::{FORMATS, Request, Tuned, tune};
 use shardwise::{Options, plan};
+use shardwise_tests::read;
 
 /// A gradient without layers.
 const PRODUCT: &str = "hardware h100\ndim B=512, D=1024, F=4096\ninput x[B, D], dy[B, F]\n\
     param w[D, F]\ny = x *D w\nbackward from y given dy\noptimizer adam\n";
+
+fn tuned(source: &str, request: &Request) -> Tuned {
+    let options = Options::default();
+    tune("program", source, request, &options, &|_| ()).unwrap_or_else(|no| panic!("{no:?}"))
+}
+
+fn text(tuned: &Tuned) -> String {
+    (FORMATS[0].write)(tuned).expect("a table")
+}
+
+#[test]
+fn time_against_memory_says_of_which_plans_it_is() {
+    let model = read("tests/programs/tune/mlp.shard");
+    let few = Request { microbatches: vec![1], stages: vec![1], ..Request::of_chips(16) };
+    let all = text(&tuned(&model, &few));
+    assert!(all.contains("time against memory, of all plans: "), "{all}");
+    let some = tuned(&model, &Request { microbatches: vec![1, 2, 4], ..few });
+    assert!(some.space.cut > 0, "{:?}", some.space);
+    let line = format!("time against memory, of the {} plans that were made: ", some.space.planned);
+    let some = text(&some);
+    assert!(some.contains(&line), "{some}");
+}
 
 /// Before it has a plan that fits, a search that is stopped has none to return.
 #[test]
