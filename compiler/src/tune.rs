@@ -227,7 +227,10 @@ pub struct Tuned {
     /// The number of the strategy whose schedule is the shortest, counted from 1, where that of the
     /// first is longer by more than 1%; not where schedules are minimized.
     pub shorter_step: Option<usize>,
-    /// Of all plans found, those for which no other takes both less time and less memory: by time.
+    /// A plan that is not among `strategies`, and whose schedule is shorter than all of theirs by
+    /// more than 1%: the shortest; not where schedules are minimized.
+    pub shorter_unprinted: Option<Strategy>,
+    /// Of all plans made, those for which no other takes both less time and less memory: by time.
     pub pareto: Vec<Strategy>,
     /// Seconds and peak bytes of the best plan of each distinct strategy.
     #[serde(skip)]

@@ -12,6 +12,10 @@ use shardwise_tests::read;
 const PRODUCT: &str = "hardware h100\ndim B=512, D=1024, F=4096\ninput x[B, D], dy[B, F]\n\
     param w[D, F]\ny = x *D w\nbackward from y given dy\noptimizer adam\n";
 
+/// Products forward, which take as long on one axis of a switch as on two.
+const FORWARD: &str = "hardware h100\ndim B=512, D=1024, F=4096\ninput x[B, D]\n\
+    param win[D, F], wout[F, D]\noutput y[B, D] = gelu(x *D win) *F wout\n";
+
 fn tuned(source: &str, request: &Request) -> Tuned {
     let options = Options::default();
     tune("program", source, request, &options, &|_| ()).unwrap_or_else(|no| panic!("{no:?}"))
@@ -19,6 +23,37 @@ fn tuned(source: &str, request: &Request) -> Tuned {
 
 fn text(tuned: &Tuned) -> String {
     (FORMATS[0].write)(tuned).expect("a table")
+}
+
+#[test]
+fn of_equal_strategies_that_on_fewer_axes_is_first() {
+    for source in [PRODUCT, FORWARD] {
+        for best in [1, 10] {
+            let found = tuned(source, &Request { best, ..Request::of_chips(4) });
+            let meshes: Vec<&str> = found.strategies.iter().map(|of| of.mesh.as_str()).collect();
+            assert!(meshes.iter().all(|mesh| *mesh == "X=4 nvlink"), "{meshes:?}");
+        }
+    }
+}
+
+#[test]
+fn a_shorter_step_that_no_row_shows_is_named() {
+    let model = read("tests/programs/tune/mlp.shard");
+    let of = |best: usize| Request {
+        microbatches: vec![1],
+        stages: vec![1],
+        best,
+        ..Request::of_chips(16)
+    };
+    let (one, all) = (tuned(&model, &of(1)), tuned(&model, &of(10)));
+    let first_s = one.strategies[0].step_s;
+    let shorter = one.shorter_unprinted.as_ref().expect("another has a shorter step");
+    assert!(shorter.step_s * 1.01 < first_s && one.shorter_step.is_none());
+    let line = "a plan that is not printed has a shorter step: ";
+    let (one, all_text) = (text(&one), text(&all));
+    assert!(one.contains(line) && one.contains(&shorter.mesh), "{one}");
+    assert!(all.shorter_unprinted.is_none() && !all_text.contains(line), "{all_text}");
+    assert!(all.shorter_step.is_some() && all_text.contains("number 3 has a shorter step"));
 }
 
 #[test]
