@@ -281,6 +281,8 @@ pub struct Space {
 /// How far a search is.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
+    /// On so many chips: a curve, and deployments, are a search for each number of them.
+    pub chips: u64,
     /// Candidates done.
     pub done: usize,
     /// Of so many.
@@ -291,7 +293,7 @@ pub struct Progress {
     pub bound_s: f64,
 }
 
-/// Called while a search runs.
+/// Called when a search begins, and while it runs.
 pub type Report<'a> = &'a (dyn Fn(Progress) + Sync);
 
 /// Finds the best strategies for a program; `options` hold for every candidate.

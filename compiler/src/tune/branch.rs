@@ -155,8 +155,10 @@ impl<'a, 's> Search<'a, 's> {
     /// Searches, until nothing is open or the time is over.
     pub(super) fn run(mut self) -> Result<Tuned, Refused> {
         self.leaves.capacity = self.template.capacity_bytes()?;
+        self.say(0);
         self.floors = self.all_floors();
         self.open_candidates();
+        self.progress();
         let is_done = self.expand_all();
         self.count_rest(is_done);
         self.space.left = self.left();
@@ -374,9 +376,15 @@ impl<'a, 's> Search<'a, 's> {
     }
 
     fn progress(&self) {
+        self.say(self.candidates.len() - self.left());
+    }
+
+    /// Reports that so many candidates are done.
+    fn say(&self, done: usize) {
         let best_s = self.best.as_ref().map(|(_, best)| best.objective_s(&best.report));
         (self.report)(Progress {
-            done: self.candidates.len() - self.left(),
+            chips: self.request.chips,
+            done,
             all: self.candidates.len(),
             best_s,
             bound_s: self.seconds_of_best(self.lower_bound()),

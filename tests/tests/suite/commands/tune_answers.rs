@@ -1,10 +1,11 @@
 //! `tune`: which of equal strategies is first, what is printed of plans that no row shows, and what
 //! a search reports while it runs, or when it is stopped.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use shardwise::options::{Cancellation, Objective};
-use shardwise::tune::{FORMATS, Request, Tuned, tune};
+use shardwise::tune::{FORMATS, Progress, Request, Tuned, curve, tune};
 use shardwise::{Options, plan};
 use shardwise_tests::read;
 
@@ -67,6 +68,24 @@ fn time_against_memory_says_of_which_plans_it_is() {
     let line = format!("time against memory, of the {} plans that were made: ", some.space.planned);
     let some = text(&some);
     assert!(some.contains(&line), "{some}");
+}
+
+/// One candidate may take minutes, so that a search reports before the first is done.
+#[test]
+fn a_curve_reports_each_number_of_chips_when_it_begins() {
+    let begun: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+    let report = |progress: Progress| {
+        let mut begun = begun.lock().expect("no report panics");
+        if begun.last() != Some(&progress.chips) {
+            assert_eq!((progress.done, progress.best_s), (0, None));
+            begun.push(progress.chips);
+        }
+    };
+    let options = Options { objective: Objective::Scheduled, ..Options::default() };
+    let request = Request { best: 1, ..Request::of_chips(2) };
+    let found = curve("program", FORWARD, (&request, &[2, 4, 8]), &options, &report);
+    assert!(found.is_ok());
+    assert_eq!(*begun.lock().expect("no report panics"), [2, 4, 8]);
 }
 
 /// Before it has a plan that fits, a search that is stopped has none to return.
