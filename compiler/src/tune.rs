@@ -57,6 +57,7 @@ mod stage_layers;
 mod strategy;
 mod table;
 mod template;
+mod unused;
 mod what_if;
 
 use std::fmt;
@@ -77,6 +78,7 @@ pub use curve::{CURVE_FORMATS, Curve, Point, curve, doubled};
 pub use dtypes::Dtypes;
 pub use serving::{Deployment, Kind, Pool, SERVING_FORMATS, Serve, Served, serve};
 pub use strategy::{ActingAxis, Degree, Strategy};
+pub use unused::Given;
 pub use what_if::WhatIf;
 
 /// Mesh axes where no number is given.
@@ -125,6 +127,8 @@ pub struct Request {
     pub timeout: Option<Duration>,
     /// Whether every candidate is planned, and none is cut: to check the search.
     pub exhaustive: bool,
+    /// What of this was asked for, and is an error where it has no effect.
+    pub given: Given,
 }
 
 impl Request {
@@ -158,6 +162,7 @@ impl Request {
             within: 0.0,
             timeout: None,
             exhaustive: false,
+            given: Given::default(),
         }
     }
 
@@ -222,7 +227,10 @@ pub struct Tuned {
     /// The number of the strategy whose schedule is the shortest, counted from 1, where that of the
     /// first is longer by more than 1%; not where schedules are minimized.
     pub shorter_step: Option<usize>,
-    /// Of all plans found, those for which no other takes both less time and less memory: by time.
+    /// A plan that is not among `strategies`, and whose schedule is shorter than all of theirs by
+    /// more than 1%: the shortest; not where schedules are minimized.
+    pub shorter_unprinted: Option<Strategy>,
+    /// Of all plans made, those for which no other takes both less time and less memory: by time.
     pub pareto: Vec<Strategy>,
     /// Seconds and peak bytes of the best plan of each distinct strategy.
     #[serde(skip)]
@@ -273,6 +281,8 @@ pub struct Space {
 /// How far a search is.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
+    /// On so many chips: a curve, and deployments, are a search for each number of them.
+    pub chips: u64,
     /// Candidates done.
     pub done: usize,
     /// Of so many.
@@ -283,7 +293,7 @@ pub struct Progress {
     pub bound_s: f64,
 }
 
-/// Called while a search runs.
+/// Called when a search begins, and while it runs.
 pub type Report<'a> = &'a (dyn Fn(Progress) + Sync);
 
 /// Finds the best strategies for a program; `options` hold for every candidate.
@@ -336,6 +346,7 @@ pub fn tune(
     if candidates.is_empty() {
         return Err(Refused::Options(template.emptied_by(request, &machine, &shapes)));
     }
+    unused::check(&template, request)?;
     if !request.against.is_empty() && !request.batches.is_empty() {
         return Err(Refused::Options(
             "--against compares steps of one batch; leave --batch out, or write its size with --dim"

@@ -53,13 +53,12 @@ pub(crate) struct TuneArgs {
     /// schedules are minimized].
     #[arg(long, value_name = "NUMBER", value_parser = axes, help_heading = SPACE)]
     pub(crate) axes: Option<usize>,
-    /// Numbers of microbatches, for programs with gradients.
+    /// Numbers of microbatches, for gradients and pipelines [default: 1|2|4|8|16|32].
     #[arg(
         long,
         value_name = "NUMBERS",
         value_delimiter = '|',
         value_parser = count_of_several(1 << 16),
-        default_value = "1|2|4|8|16|32",
         help_heading = SPACE
     )]
     pub(crate) microbatches: Vec<u64>,
@@ -96,13 +95,12 @@ pub(crate) struct TuneArgs {
     #[arg(long, help_heading = SPACE)]
     pub(crate) fewer_first: bool,
     /// What may be computed again for gradients: none, layers, all-but-products, attention, mlp; or
-    /// sent to the host: offload.
+    /// sent to the host: offload [default: none|layers].
     #[arg(
         long,
         value_name = "NAMES",
         value_delimiter = '|',
         value_parser = recompute,
-        default_value = "none|layers",
         help_heading = SPACE
     )]
     pub(crate) recompute: Vec<Recompute>,

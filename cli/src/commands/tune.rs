@@ -8,7 +8,7 @@ use std::time::Duration;
 use shardwise::Options;
 use shardwise::export::Format;
 use shardwise::hardware::named_file::with_paths;
-use shardwise::tune::{CURVE_FORMATS, Refused, Request, SERVING_FORMATS, Serve};
+use shardwise::tune::{CURVE_FORMATS, Given, Refused, Request, SERVING_FORMATS, Serve};
 
 use super::inputs;
 use super::target::path_from;
@@ -153,11 +153,16 @@ fn error(refused: Refused) -> Error {
 
 fn request(args: &TuneArgs, chips: u64, timeout: Option<Duration>) -> Result<Request> {
     pipelines::check(args)?;
+    let default = Request::of_chips(chips);
+    let given = Given {
+        microbatches: !args.microbatches.is_empty(),
+        recompute: !args.recompute.is_empty(),
+    };
     let by_hand = args.against.iter().map(|path| read(path).map(|of| (of.path, of.text)));
     Ok(Request {
         chips,
         axes: args.axes,
-        microbatches: distinct(&args.microbatches),
+        microbatches: distinct_or(&args.microbatches, default.microbatches),
         stages: distinct(&args.stages),
         free: args.free,
         best: usize::try_from(args.best).unwrap_or(usize::MAX),
@@ -168,12 +173,18 @@ fn request(args: &TuneArgs, chips: u64, timeout: Option<Duration>) -> Result<Req
         chunks: pipelines::chunks(args),
         fewer_first: args.fewer_first,
         what_if: args.what_if,
-        recompute: distinct(&args.recompute),
+        recompute: distinct_or(&args.recompute, default.recompute),
         dtypes: distinct(&args.dtypes),
         batches: distinct(&args.batch),
         latency_s: args.latency.map(|latency| latency.as_secs_f64()),
         against: by_hand.collect::<Result<_>>()?,
+        given,
     })
+}
+
+/// Each of a list once, or what is there by default.
+fn distinct_or<T: Clone + PartialEq>(list: &[T], default: Vec<T>) -> Vec<T> {
+    if list.is_empty() { default } else { distinct(list) }
 }
 
 /// Each of a list once: what is given twice is one candidate.

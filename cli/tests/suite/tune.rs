@@ -112,6 +112,36 @@ fn options_of_pipelines_that_have_no_effect_are_errors() {
 }
 
 #[test]
+fn options_of_gradients_that_a_program_leaves_no_room_for_are_errors() {
+    let layers = "hardware h100\ndim B=64, D=64, F=64\ninput x[B, D], dy[B, D]\n\
+        repeat L=2 {\n  carry x\n  param w[D, F], v[F, D]\n  x = x + (x *D w) *F v\n  checkpoint\n\
+        }\nbackward from x given dy, microbatches=2 of B\n";
+    let cases = [
+        (MLP, "--microbatches 2", "for gradients and for pipelines, and there are neither"),
+        (MLP, "--recompute none|layers", "the program has no gradients; leave --recompute out"),
+        (layers, "--microbatches 4", "the program has its own; leave --microbatches out"),
+        (layers, "--recompute layers", "the program has `checkpoint`; leave --recompute out"),
+    ];
+    for (program, options, expected) in cases {
+        let arguments = ["tune", "-", "--chips", "2", "--stages", "1"];
+        let arguments: Vec<&str> = arguments.into_iter().chain(options.split(' ')).collect();
+        let refused = run(&arguments, program);
+        let printed = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{options}: {printed}");
+        assert!(printed.contains(expected), "{options}: {printed}");
+        let free = run(&[&arguments, &["--free"][..]].concat(), program);
+        let is_released = program == layers;
+        assert_eq!(free.status.code() == Some(0), is_released, "{}", text(&free.stderr));
+    }
+    for options in ["--microbatches 1", "--recompute none"] {
+        let arguments = ["tune", "-", "--chips", "2"];
+        let arguments: Vec<&str> = arguments.into_iter().chain(options.split(' ')).collect();
+        let accepted = run(&arguments, MLP);
+        assert_eq!(accepted.status.code(), Some(0), "{}", text(&accepted.stderr));
+    }
+}
+
+#[test]
 fn a_batch_that_is_not_divisible_may_be_another() {
     let program = "tests/programs/tune/mlp.shard";
     for free in [&[][..], &["--free"]] {

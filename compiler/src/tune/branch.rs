@@ -3,9 +3,11 @@
 //! A candidate is expanded in runs of the planner ([`super::leaf`]): without a memory limit, which
 //! is fast and bounds it, and within memory, if that plan does not fit. In a small space the best
 //! so far only excludes candidates, by their bounds; the others are planned without it, so that no
-//! plan depends on those before it. A large space is planned with little effort, until nothing is
-//! open; then those that could be the best, with all effort ([`again`]). A few candidates are
-//! expanded at once ([`window`]), those with the least bounds first.
+//! plan depends on those before it. Where all effort takes minutes, as for schedules, one of them
+//! is planned with little effort before, so that there is a plan soon; little effort for all of
+//! them would be work that is done again. A large space is planned with little effort, until
+//! nothing is open; then those that could be the best, with all effort ([`again`]). A few
+//! candidates are expanded at once ([`window`]), those with the least bounds first.
 //!
 //! Candidates with batches of several sizes are compared by their time an element of the batch:
 //! bounds of open candidates are in this unit, *rank*, which is seconds where there is one batch.
@@ -153,8 +155,10 @@ impl<'a, 's> Search<'a, 's> {
     /// Searches, until nothing is open or the time is over.
     pub(super) fn run(mut self) -> Result<Tuned, Refused> {
         self.leaves.capacity = self.template.capacity_bytes()?;
+        self.say(0);
         self.floors = self.all_floors();
         self.open_candidates();
+        self.progress();
         let is_done = self.expand_all();
         self.count_rest(is_done);
         self.space.left = self.left();
@@ -223,7 +227,12 @@ impl<'a, 's> Search<'a, 's> {
 
     fn close(&mut self, open: Open, goal: &Goal, outcome: Outcome) {
         let is_own = !self.leaves.is_small || goal.below_s.is_infinite();
+        // Of a small space all candidates are planned with all effort in any case.
+        let is_first = self.leaves.is_small && open.stage == Stage::Quick;
         match outcome {
+            Outcome::Refused(Refusal::OverMemory(_) | Refusal::NotBelow(_)) if is_first => {
+                self.open.push(Open { stage: Stage::Full, ..open });
+            }
             Outcome::Planned(planned) if is_own => self.keep(open, planned),
             Outcome::Planned(planned) => self.may_be_wanted(open, planned.lower_bound_s()),
             Outcome::TooLarge(bound_s) => {
@@ -276,13 +285,16 @@ impl<'a, 's> Search<'a, 's> {
             return self.close_late(open, &strategy);
         }
         let is_proven = strategy.lower_bound_s >= strategy.objective_s * (1.0 - PROVEN);
-        if open.stage == Stage::Quick && !is_proven {
+        if open.stage == Stage::Quick && self.leaves.is_small {
+            self.open.push(Open { bound: strategy.rank_bound(), stage: Stage::Full, ..open });
+        } else if open.stage == Stage::Quick && !is_proven {
             self.quick.insert(number);
         }
+        // Of equal plans of one candidate the later is that of more effort.
         let is_best = self
             .found
             .iter()
-            .all(|(other, of)| strategy.compare(of).then(number.cmp(other)).is_lt());
+            .all(|(other, of)| strategy.compare(of).then(number.cmp(other)).is_le());
         if is_best {
             self.best = Some((number, planned));
         }
@@ -293,7 +305,7 @@ impl<'a, 's> Search<'a, 's> {
             }
             Some((_, known)) => {
                 let lower_bound_s = strategy.lower_bound_s.max(known.lower_bound_s);
-                if strategy.compare(known).is_lt() {
+                if strategy.compare(known).is_le() {
                     *known = strategy;
                 }
                 known.lower_bound_s = lower_bound_s.min(known.objective_s);
@@ -364,9 +376,15 @@ impl<'a, 's> Search<'a, 's> {
     }
 
     fn progress(&self) {
+        self.say(self.candidates.len() - self.left());
+    }
+
+    /// Reports that so many candidates are done.
+    fn say(&self, done: usize) {
         let best_s = self.best.as_ref().map(|(_, best)| best.objective_s(&best.report));
         (self.report)(Progress {
-            done: self.candidates.len() - self.left(),
+            chips: self.request.chips,
+            done,
             all: self.candidates.len(),
             best_s,
             bound_s: self.seconds_of_best(self.lower_bound()),

@@ -214,12 +214,15 @@ impl Strategy {
         if words.is_empty() { "-".to_owned() } else { words.join(" ") }
     }
 
-    /// The better first: by the objective, then by the scheduled step, then by memory.
+    /// The better first: by the objective, then by the scheduled step, then by memory; of equal
+    /// ones that on fewer axes, and with fewer roles.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
-        self.rank()
-            .total_cmp(&other.rank())
-            .then(self.step_s.total_cmp(&other.step_s))
+        unrounded(self.rank())
+            .total_cmp(&unrounded(other.rank()))
+            .then(unrounded(self.step_s).total_cmp(&unrounded(other.step_s)))
             .then(self.peak_bytes.total_cmp(&other.peak_bytes))
+            .then(self.axes.len().cmp(&other.axes.len()))
+            .then(self.degrees.len().cmp(&other.degrees.len()))
     }
 
     /// Whether it takes less of one of time and memory, and no more of the other.
@@ -228,6 +231,13 @@ impl Strategy {
         let differs = self.rank() < other.rank() || self.peak_bytes < other.peak_bytes;
         time && memory && differs
     }
+}
+
+/// A time without the bits in which equal ones differ by rounding: some nine digits are left.
+fn unrounded(seconds: f64) -> f64 {
+    const BITS: u32 = 22;
+    let half = 1 << (BITS - 1);
+    f64::from_bits((seconds.to_bits() + half) >> BITS << BITS)
 }
 
 /// All roles, in the order of columns and words.

@@ -187,17 +187,29 @@ fn each(strategy: &Strategy) -> &'static str {
 
 /// That another one has the shorter schedule, and how to search for the shortest.
 fn shorter_step(tuned: &Tuned) -> Option<String> {
-    let number = tuned.shorter_step?;
-    let step_s = |number: usize| units::seconds(tuned.strategies[number - 1].step_of_element_s());
-    let axes = tuned.strategies[number - 1].mesh.split(", ").count();
+    let (who, shorter, which) = if let Some(other) = &tuned.shorter_unprinted {
+        ("a plan that is not printed".to_owned(), other, which(other))
+    } else {
+        let number = tuned.shorter_step?;
+        (format!("number {number}"), &tuned.strategies[number - 1], String::new())
+    };
+    let first = &tuned.strategies[0];
+    let [shorter_s, first_s] = [shorter, first].map(|of| units::seconds(of.step_of_element_s()));
+    let axes = shorter.mesh.split(", ").count();
     let axes = if axes > AXES { format!(" --axes {axes}") } else { String::new() };
     Some(format!(
-        "number {number} has a shorter step{}: {} against {} of the first; `--objective \
-            scheduled{axes}` searches for the shortest",
-        each(&tuned.strategies[0]),
-        step_s(number),
-        step_s(1)
+        "{who} has a shorter step{}: {shorter_s} against {first_s} of the first{which}; \
+            `--objective scheduled{axes}` searches for the shortest",
+        each(first)
     ))
+}
+
+/// ` (DP16 FSDP16, X=16 over 2x8, 4, layers)`: which one it is that no row shows.
+fn which(strategy: &Strategy) -> String {
+    let words = [strategy.in_words(), strategy.mesh.clone(), strategy.parts_in_words()];
+    let words = words.iter().map(String::as_str).chain([strategy.recompute]);
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    format!(" ({})", words.join(", "))
 }
 
 /// `communication: 1.5 ms against 2 ms`: the part of the time in which the first one takes less
@@ -217,7 +229,7 @@ pub(super) fn largest_difference(first: &Strategy, other: &Strategy) -> Option<S
         .then(|| format!("{what}: {} against {}", units::seconds(less), units::seconds(more)))
 }
 
-/// What less memory costs, of the plans found.
+/// What less memory costs, of the plans made: what was cut may need less.
 fn front(tuned: &Tuned) -> Option<String> {
     let points: Vec<String> = tuned
         .pareto
@@ -227,5 +239,9 @@ fn front(tuned: &Tuned) -> Option<String> {
             format!("{}{batch} in {}", units::seconds(of.objective_s), units::bytes(of.peak_bytes))
         })
         .collect();
-    (points.len() > 1).then(|| format!("time against memory: {}", points.join(", ")))
+    let plans = match tuned.space.planned {
+        planned if planned == tuned.space.candidates => "of all plans".to_owned(),
+        planned => format!("of the {} that were made", counted(planned as u64, "plan")),
+    };
+    (points.len() > 1).then(|| format!("time against memory, {plans}: {}", points.join(", ")))
 }

@@ -5,6 +5,7 @@
 //! checked like what a person writes; reading it takes a millisecond.
 
 mod batch;
+mod choices;
 mod edits;
 mod machine;
 
@@ -220,39 +221,6 @@ impl<'s> Template<'s> {
                 --stages '{}'",
             listed(&possible)
         )
-    }
-
-    fn microbatches(
-        &self,
-        shape: &Shape,
-        staging: Option<Staging>,
-        request: &Request,
-    ) -> Vec<Option<u64>> {
-        if let Some(staging) = staging {
-            let fitting = request.microbatches.iter();
-            let fitting = fitting.filter(|count| staging.takes(**count, shape.stages));
-            return fitting.map(|&count| Some(count)).collect();
-        }
-        let pinned = |backward: &Backward| backward.microbatches.is_some() && !self.free;
-        match self.backward() {
-            Some(backward) if !pinned(backward) && !self.has_pipeline() => {
-                request.microbatches.iter().map(|&count| Some(count)).collect()
-            }
-            _ => vec![None],
-        }
-    }
-
-    fn recomputations(&self, request: &Request) -> Vec<Recompute> {
-        let is_written =
-            self.statements().any(|statement| matches!(statement, Statement::Checkpoint { .. }));
-        let has_layers = self.layers().next().is_some();
-        if is_written && !self.free || self.backward().is_none() {
-            vec![Recompute::AsWritten]
-        } else if !has_layers {
-            vec![Recompute::Nothing]
-        } else {
-            request.recompute.clone()
-        }
     }
 
     fn backward(&self) -> Option<&Backward> {

@@ -118,7 +118,10 @@ pub(crate) fn search(
     let closed = can_prune(lower_bound_s, known.best_s());
     let optimality =
         if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s } };
-    let plan = known.best.expect("the search starts from a plan that fits").plan;
+    // Nobody reads the plan of a search that was cancelled before it had a start.
+    let unread = || request.interrupt.is_cancelled().then(|| textbook.clone());
+    let plan = known.best.map(|best| best.plan).or_else(unread);
+    let plan = plan.expect("the search starts from a plan that fits");
     Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: (0, 0), unlimited_s: None })
 }
 

@@ -19,6 +19,7 @@ mod plan_markdown;
 mod print_after;
 mod sweep;
 mod tune;
+mod tune_answers;
 mod tune_dtypes;
 mod tune_exhaustive;
 mod tune_flags;

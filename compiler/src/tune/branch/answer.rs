@@ -44,6 +44,7 @@ impl Search<'_, '_> {
             lower_bound_s: lower_bound_s.min(strategies[0].objective_s),
             time_and_memory,
             shorter_step: self.shorter_step(&strategies),
+            shorter_unprinted: self.shorter_unprinted(&strategies),
             against: Vec::new(),
             what_if: Vec::new(),
             strategies,
@@ -62,6 +63,18 @@ impl Search<'_, '_> {
         let shortest = all.min_by(|a, b| step_s(a).total_cmp(&step_s(b)))?;
         let is_shorter = step_s(&1) > step_s(&shortest) * SHORTER;
         (is_shorter && !is_minimized).then_some(shortest)
+    }
+
+    /// The plan with the shortest schedule of all that were made, if that of none of the best is
+    /// near it: one below them, or of one of them on another mesh.
+    fn shorter_unprinted(&self, strategies: &[Strategy]) -> Option<Strategy> {
+        let step_s = Strategy::step_of_element_s;
+        let shortest_s = strategies.iter().map(step_s).fold(f64::INFINITY, f64::min);
+        let all = self.found.iter().map(|(_, strategy)| strategy);
+        let shortest = all.min_by(|a, b| step_s(a).total_cmp(&step_s(b)))?;
+        let is_minimized = self.leaves.options.objective == Objective::Scheduled;
+        let is_shorter = shortest_s > step_s(shortest) * SHORTER;
+        (is_shorter && !is_minimized).then(|| shortest.clone())
     }
 
     /// The best of each strategy, best first.
