@@ -24,7 +24,8 @@
 //! be fused otherwise than the composite was.
 //!
 //! Operations are taken in program order, and each joins the kernel of an operand, the one that is
-//! produced last first: whatever else it reads is there by then.
+//! produced last first: whatever else it reads is there by then. Then some move to the kernel that
+//! reads their result (`kernels/moves.rs`).
 
 mod attention;
 mod conversions;
@@ -134,6 +135,7 @@ fn fault(program: &Analyzed, given: &IndexVec<OpId, Option<u32>>) -> Option<Kern
             attention::join(&mut kernels);
         }
         program.ops.indices().for_each(|op| kernels.join_operands(op, is_one));
+        kernels.move_as_given(is_one);
         kernels
     };
     let allowed = [Fusion::ElementWise, Fusion::Attention].map(joined);
@@ -166,5 +168,6 @@ fn chosen(program: &Analyzed) -> IndexVec<OpId, Option<u32>> {
     for op in program.ops.indices() {
         kernels.join_operands(op, |one, other| is_apart(one) && is_apart(other));
     }
+    kernels.move_to_readers();
     kernels.numbers()
 }

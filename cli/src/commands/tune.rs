@@ -157,6 +157,7 @@ fn request(args: &TuneArgs, chips: u64, timeout: Option<Duration>) -> Result<Req
     let given = Given {
         microbatches: !args.microbatches.is_empty(),
         recompute: !args.recompute.is_empty(),
+        of_pipelines: pipelines::given(args, &default),
     };
     let by_hand = args.against.iter().map(|path| read(path).map(|of| (of.path, of.text)));
     Ok(Request {

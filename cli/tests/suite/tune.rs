@@ -107,8 +107,23 @@ fn options_of_pipelines_that_have_no_effect_are_errors() {
         assert!(expected.iter().all(|part| printed.contains(part)), "{options}: {printed}");
     }
     let arguments = ["--chips", "2", "--chunks", "2", "--schedules", "zb-v|zb-h1", "--best", "1"];
-    let accepted = run(&[&["tune", "-"], &arguments[..]].concat(), MLP);
+    let accepted = run(&[&["tune", "-"], &arguments[..]].concat(), LAYERS);
     assert_eq!(accepted.status.code(), Some(0), "`zb-v` has two: {}", text(&accepted.stderr));
+}
+
+const LAYERS: &str = "hardware h100\ndim B=64, D=64, F=64\ninput x[B, D], dy[B, D]\n\
+    repeat L=2 {\n  carry x\n  param w[D, F], v[F, D]\n  x = x + (x *D w) *F v\n}\n\
+    backward from x given dy\n";
+
+#[test]
+fn options_of_pipelines_for_a_program_without_layers_are_errors() {
+    for options in ["--schedules gpipe", "--chunks 2", "--fewer-first", "--stages 1|2"] {
+        let given: Vec<&str> = options.split(' ').collect();
+        let refused = run(&[&["tune", "-", "--chips", "4"], &given[..]].concat(), MLP);
+        let expected = format!("{} is for pipelines, and the program has no layers", given[0]);
+        assert_eq!(refused.status.code(), Some(2), "{options}");
+        assert!(text(&refused.stderr).contains(&expected), "{}", text(&refused.stderr));
+    }
 }
 
 #[test]

@@ -23,6 +23,13 @@ pub(crate) fn different_seconds(both: [f64; 2]) -> [String; 2] {
     different(both, SECONDS)
 }
 
+/// The next number up that is written exactly.
+pub(crate) fn rounded_up(number: f64) -> f64 {
+    let digits = i32::try_from(DIGITS).unwrap_or(i32::MAX) - 1;
+    let step = 10_f64.powi(number.log10().floor() as i32 - digits);
+    if number > 0.0 { (number / step).ceil() * step } else { number }
+}
+
 /// Two different numbers of bytes, with as many digits as tell them apart.
 pub(crate) fn different_bytes(both: [f64; 2]) -> [String; 2] {
     different(both, BYTES)

@@ -144,7 +144,9 @@ pub(crate) fn no_room(plan: &ExpandedPlan<'_>, options: &Options) -> Option<Diag
     let others: f64 = held.iter().skip(CULPRITS).map(|(_, bytes)| bytes).sum();
     let others = (others > 0.0).then(|| format!("others {}", units::bytes(others)));
     let held: Vec<String> = list.chain(others).chain(resident).collect();
-    let [peak, capacity] = units::different_bytes([memory.peak_bytes, capacity]);
+    // What is asked for is enough.
+    let peak_bytes = units::rounded_up(memory.peak_bytes);
+    let [peak, capacity] = units::different_bytes([peak_bytes, capacity]);
     let message = format!("{whose} needs {peak}, and a device has {capacity}");
     let (span, label) = match plan.steps.get(step) {
         Some(step) => (

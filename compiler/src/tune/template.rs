@@ -235,7 +235,7 @@ impl<'s> Template<'s> {
     }
 
     /// Whether the layers can be stages: in one run, and gradients that no option splits already.
-    fn can_be_staged(&self) -> bool {
+    pub(in crate::tune) fn can_be_staged(&self) -> bool {
         let is_split = self.backward().is_none_or(|of| of.microbatches.is_some() && !self.free);
         !self.has_pipeline() && !is_split && self.run_of_layers().is_some() && self.batch.is_some()
     }

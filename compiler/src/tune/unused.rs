@@ -15,11 +15,15 @@ pub struct Given {
     pub microbatches: bool,
     /// What may be computed again.
     pub recompute: bool,
+    /// An option of pipelines.
+    pub of_pipelines: Option<&'static str>,
 }
 
 /// An error for options that no candidate would have.
 pub(super) fn check(template: &Template<'_>, request: &Request) -> Result<(), Refused> {
-    let unused = of_microbatches(template, request).or_else(|| of_recompute(template, request));
+    let unused = of_microbatches(template, request)
+        .or_else(|| of_recompute(template, request))
+        .or_else(|| of_pipelines(template, request));
     unused.map_or(Ok(()), |text| Err(Refused::Options(text)))
 }
 
@@ -58,4 +62,13 @@ fn of_recompute(template: &Template<'_>, request: &Request) -> Option<String> {
                 --recompute out"
         )
     })
+}
+
+/// `--schedules gpipe`, `--stages '1|2'` without layers.
+fn of_pipelines(template: &Template<'_>, request: &Request) -> Option<String> {
+    let option = request.given.of_pipelines.filter(|_| !template.can_be_staged())?;
+    Some(format!(
+        "{option} is for pipelines, and the program has no layers (`repeat`) that can be one; \
+            leave {option} out"
+    ))
 }

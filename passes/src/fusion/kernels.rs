@@ -6,6 +6,8 @@
 //! alternative, to search for a path from a kernel back to itself at each join, takes the square of
 //! the program's length.
 
+mod moves;
+
 use std::cmp::Reverse;
 
 use index_vec::IndexVec;
@@ -13,7 +15,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{DimId, OpId, ValueId};
-use shardwise_ir::program::{MapForm, Op, OpKind, Phase, Program};
+use shardwise_ir::program::{MapForm, Op, OpKind, Operand, Phase, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::unroll::is_region_boundary;
 
@@ -168,14 +170,18 @@ impl<'p> Kernels<'p> {
         }
     }
 
-    /// Whether the kernel of an operation casts something to fewer bits.
+    /// Whether the kernel of an operation makes something of fewer bits than an array of its size:
+    /// by a cast, or in the dtype that the program gives to a result.
     fn narrows(&self, op: &Op) -> bool {
         let Some(id) = self.program.dataflow().definition(op.result) else { return false };
         let values = &self.program.values;
         self.all[self.of[id]].ops.iter().map(|&op| &self.program.ops[op]).any(|op| {
-            let is_cast =
-                matches!(&op.kind, OpKind::Map(map) if matches!(map.form, MapForm::Cast(_)));
-            is_cast && values[op.operands[0].value].dtype.bits() > values[op.result].dtype.bits()
+            let result = &values[op.result];
+            let is_wider = |operand: &Operand| {
+                let value = &values[operand.value];
+                value.dtype.bits() > result.dtype.bits() && same_dims(&value.dims, &result.dims)
+            };
+            op.loads_operands() && op.operands.iter().any(is_wider)
         })
     }
 
@@ -234,6 +240,16 @@ impl<'p> Kernels<'p> {
         kernel.runs_at = runs_at;
         kernel.anchored = kernel.anchored.take().or(anchored);
         kernel.is_attention |= is_attention;
+    }
+
+    /// Moves operations to the kernels that read their results, where these take less then.
+    pub(super) fn move_to_readers(&mut self) {
+        moves::move_to_readers(self);
+    }
+
+    /// The same for operations that a plan has in one kernel.
+    pub(super) fn move_as_given(&mut self, is_one: impl Fn(OpId, OpId) -> bool) {
+        moves::move_as_given(self, is_one);
     }
 
     /// The number of each operation's kernel, from 1 on in program order; `None` for an operation

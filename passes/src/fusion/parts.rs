@@ -118,7 +118,7 @@ fn is_smaller(program: &Analyzed, value: ValueId, other: ValueId) -> bool {
     elements(program, value) < elements(program, other)
 }
 
-fn elements(program: &Analyzed, value: ValueId) -> f64 {
+pub(super) fn elements(program: &Analyzed, value: ValueId) -> f64 {
     program.values[value].dims.iter().map(|&dim| program.dims[dim].size as f64).product()
 }
 

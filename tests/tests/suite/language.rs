@@ -9,6 +9,7 @@ mod editor_grammars;
 mod exchanges;
 mod framework_memory;
 mod fusion;
+mod fusion_with_readers;
 mod hardware;
 mod hardware_files;
 mod long_attention;

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use shardwise::Schedule;
+use shardwise::tune::Request;
 
 use super::distinct;
 use crate::args::tune::TuneArgs;
@@ -14,6 +15,18 @@ const CHUNKS: [u64; 2] = [1, 2];
 /// Runs of layers on a stage.
 pub(super) fn chunks(args: &TuneArgs) -> Vec<u64> {
     if args.chunks.is_empty() { CHUNKS.to_vec() } else { distinct(&args.chunks) }
+}
+
+/// An option that asks for other pipelines than those of the default.
+pub(super) fn given(args: &TuneArgs, default: &Request) -> Option<&'static str> {
+    let asks_for_stages = args.stages.iter().any(|&stages| stages > 1);
+    let given = [
+        ("--stages", asks_for_stages && args.stages != default.stages),
+        ("--schedules", args.schedules != default.schedules),
+        ("--chunks", args.chunks.iter().any(|&chunks| chunks > 1)),
+        ("--fewer-first", args.fewer_first),
+    ];
+    given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
 }
 
 /// An error for options that have no effect beside the others.
