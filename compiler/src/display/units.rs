@@ -145,4 +145,11 @@ mod tests {
         assert_eq!(different_bytes([80_000_000_001.0, 80e9]), ["80.000000001 GB", "80 GB"]);
         assert_eq!(different_bytes([1e9, 1e9]), ["1 GB", "1 GB"]);
     }
+
+    #[test]
+    fn what_is_needed_is_rounded_up() {
+        assert_eq!(bytes(562_050_000.0), "562 MB");
+        assert_eq!(bytes(rounded_up(562_050_000.0)), "563 MB");
+        assert_eq!(bytes(rounded_up(562e6)), "562 MB");
+    }
 }

@@ -242,16 +242,6 @@ impl<'p> Kernels<'p> {
         kernel.is_attention |= is_attention;
     }
 
-    /// Moves operations to the kernels that read their results, where these take less then.
-    pub(super) fn move_to_readers(&mut self) {
-        moves::move_to_readers(self);
-    }
-
-    /// The same for operations that a plan has in one kernel.
-    pub(super) fn move_as_given(&mut self, is_one: impl Fn(OpId, OpId) -> bool) {
-        moves::move_as_given(self, is_one);
-    }
-
     /// The number of each operation's kernel, from 1 on in program order; `None` for an operation
     /// that runs alone. A composite has one: its statements are a kernel.
     pub(super) fn numbers(&self) -> IndexVec<OpId, Option<u32>> {

@@ -18,57 +18,39 @@ use shardwise_ir::program::Op;
 use super::{Kernel, Kernels, MOST_FUSED, Role, readers, role, same_dims};
 use crate::fusion::parts::elements;
 
-/// Moves all that may, the last first: what it reads may follow.
-pub(super) fn move_to_readers(kernels: &mut Kernels<'_>) {
-    let mut of_little = IndexSet::default();
-    for id in kernels.program.ops.indices() {
-        if is_made_of_little(kernels, &of_little, id) {
-            of_little.insert(kernels.program.ops[id].result);
-        }
-    }
-    let mut left: IndexSet<usize, FxBuildHasher> = IndexSet::default();
-    for id in kernels.program.ops.indices().rev() {
-        let moves = Moves { kernels, of_little: &of_little };
-        if let Some(to) = moves.better_kernel(id) {
-            left.insert(kernels.of[id]);
-            kernels.move_to(to, id);
-        }
-    }
-    left.into_iter().for_each(|kernel| kernels.split(kernel));
-}
-
-/// Moves operations to kernels that read their results, as a plan says.
-pub(super) fn move_as_given(kernels: &mut Kernels<'_>, is_one: impl Fn(OpId, OpId) -> bool) {
-    for id in kernels.program.ops.indices().rev() {
-        let result = kernels.program.ops[id].result;
-        let is_given = |&reader: &OpId| is_one(id, reader) && !kernels.are_one(id, reader);
-        let to = kernels.readers(result).find(is_given).map(|reader| kernels.of[reader]);
-        if let Some(to) = to.filter(|&to| kernels.can_compute(to, id)) {
-            kernels.move_to(to, id);
-        }
-    }
-}
-
-/// Whether a result is made element by element of smaller arrays that are in memory, of positions,
-/// or of others of the kind, as masks are.
-fn is_made_of_little(
-    kernels: &Kernels<'_>,
-    known: &IndexSet<ValueId, FxBuildHasher>,
-    id: OpId,
-) -> bool {
-    let program = kernels.program;
-    let op = &program.ops[id];
-    let size = elements(program, op.result);
-    let is_little = |of: ValueId| {
-        elements(program, of) < size && kernels.is_written(of, id) || known.contains(&of)
-    };
-    role(program, op) == Role::ElementWise
-        && !op.is_view()
-        && program.dataflow().outputs_of(op.result).next().is_none()
-        && (!op.loads_operands() || op.operands.iter().all(|of| is_little(of.value)))
-}
-
 impl Kernels<'_> {
+    /// Moves operations to the kernels that read their results, where these take less then: the
+    /// last first, so that what it reads may follow.
+    pub(in crate::fusion) fn move_to_readers(&mut self) {
+        let mut of_little = IndexSet::default();
+        for id in self.program.ops.indices() {
+            if is_made_of_little(self, &of_little, id) {
+                of_little.insert(self.program.ops[id].result);
+            }
+        }
+        let mut left: IndexSet<usize, FxBuildHasher> = IndexSet::default();
+        for id in self.program.ops.indices().rev() {
+            let moves = Moves { kernels: self, of_little: &of_little };
+            if let Some(to) = moves.better_kernel(id) {
+                left.insert(self.of[id]);
+                self.move_to(to, id);
+            }
+        }
+        left.into_iter().for_each(|kernel| self.split(kernel));
+    }
+
+    /// Moves operations to kernels that read their results, as a plan says.
+    pub(in crate::fusion) fn move_as_given(&mut self, is_one: impl Fn(OpId, OpId) -> bool) {
+        for id in self.program.ops.indices().rev() {
+            let result = self.program.ops[id].result;
+            let is_given = |&reader: &OpId| is_one(id, reader) && !self.are_one(id, reader);
+            let to = self.readers(result).find(is_given).map(|reader| self.of[reader]);
+            if let Some(to) = to.filter(|&to| self.can_compute(to, id)) {
+                self.move_to(to, id);
+            }
+        }
+    }
+
     fn move_to(&mut self, to: usize, id: OpId) {
         let from = self.of[id];
         self.all[from].ops.retain(|&other| other != id);
@@ -145,6 +127,25 @@ impl Kernels<'_> {
             || self.program.dataflow().outputs_of(value).next().is_some()
             || self.readers(value).any(|reader| self.of[reader] != own)
     }
+}
+
+/// Whether a result is made element by element of smaller arrays that are in memory, of positions,
+/// or of others of the kind, as masks are.
+fn is_made_of_little(
+    kernels: &Kernels<'_>,
+    known: &IndexSet<ValueId, FxBuildHasher>,
+    id: OpId,
+) -> bool {
+    let program = kernels.program;
+    let op = &program.ops[id];
+    let size = elements(program, op.result);
+    let is_little = |of: ValueId| {
+        elements(program, of) < size && kernels.is_written(of, id) || known.contains(&of)
+    };
+    role(program, op) == Role::ElementWise
+        && !op.is_view()
+        && program.dataflow().outputs_of(op.result).next().is_none()
+        && (!op.loads_operands() || op.operands.iter().all(|of| is_little(of.value)))
 }
 
 /// The kernels so far, and what moves with its only reader.
