@@ -152,8 +152,8 @@ fn error(refused: Refused) -> Error {
 }
 
 fn request(args: &TuneArgs, chips: u64, timeout: Option<Duration>) -> Result<Request> {
-    pipelines::check(args)?;
     let default = Request::of_chips(chips);
+    pipelines::check(args, &default)?;
     let given = Given {
         microbatches: !args.microbatches.is_empty(),
         recompute: !args.recompute.is_empty(),

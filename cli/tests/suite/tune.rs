@@ -80,7 +80,7 @@ fn errors_end_with_their_status() {
 }
 
 /// Options that would have no effect, and what the error says.
-const WITHOUT_EFFECT: [(&str, &[&str]); 6] = [
+const WITHOUT_EFFECT: [(&str, &[&str]); 7] = [
     (
         "--chunks 2 --schedules zb-h1",
         &["--schedules is zb-h1", "leave --chunks out", "--schedules 'zb-h1|1f1b'"],
@@ -88,6 +88,7 @@ const WITHOUT_EFFECT: [(&str, &[&str]); 6] = [
     ("--chunks 1|4 --schedules zb-h1", &["--chunks 4 is for the schedules gpipe and 1f1b"]),
     ("--chunks 2 --stages 1", &["--stages 1 has none", "leave --chunks out"]),
     ("--fewer-first --stages 1", &["--stages 1 has none", "leave --fewer-first out"]),
+    ("--schedules zb-h1 --stages 1", &["--stages 1 has none", "leave --schedules out"]),
     (
         "--fewer-first --schedules gpipe",
         &["--schedules is gpipe", "write --schedules 'gpipe|1f1b'"],

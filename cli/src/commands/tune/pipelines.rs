@@ -30,18 +30,23 @@ pub(super) fn given(args: &TuneArgs, default: &Request) -> Option<&'static str> 
 }
 
 /// An error for options that have no effect beside the others.
-pub(super) fn check(args: &TuneArgs) -> Result {
-    let refused = of_stages(args).or_else(|| of_chunks(args)).or_else(|| of_fewer_first(args));
+pub(super) fn check(args: &TuneArgs, default: &Request) -> Result {
+    let refused =
+        of_stages(args, default).or_else(|| of_chunks(args)).or_else(|| of_fewer_first(args));
     refused.map_or(Ok(()), |text| Err(Error::usage(text)))
 }
 
-/// `--stages 1 --chunks 2`, `--stages 1 --fewer-first`.
-fn of_stages(args: &TuneArgs) -> Option<String> {
+/// `--stages 1 --schedules zb-h1`, `--stages 1 --chunks 2`, `--stages 1 --fewer-first`.
+fn of_stages(args: &TuneArgs, default: &Request) -> Option<String> {
     if args.stages.iter().any(|&stages| stages > 1) {
         return None;
     }
     let has_chunks = args.chunks.iter().any(|&chunks| chunks > 1);
-    let given = [("--chunks", has_chunks), ("--fewer-first", args.fewer_first)];
+    let given = [
+        ("--schedules", args.schedules != default.schedules),
+        ("--chunks", has_chunks),
+        ("--fewer-first", args.fewer_first),
+    ];
     let (option, _) = given.into_iter().find(|(_, is_given)| *is_given)?;
     Some(format!(
         "{option} is for pipelines, and --stages 1 has none; leave {option} out, or allow more \
