@@ -28,6 +28,7 @@ use shardwise_passes::Goal;
 use self::again::Again;
 use self::fewer::Families;
 use self::floor::{Floor, Group, group};
+use self::order::Attempts;
 use self::window::Running;
 use super::candidate::Candidate;
 use super::leaf::{Leaves, Outcome, Refusal, SHARES, Stage};
@@ -86,6 +87,9 @@ pub(super) struct Search<'a, 's> {
     running: VecDeque<Running>,
     /// How many expansions began.
     begun: usize,
+    /// The same for each number of stages.
+    begun_on: IndexMap<u64, usize>,
+    attempts: Attempts,
     found: Vec<(usize, Strategy)>,
     /// Found with little effort, and not proven.
     quick: IndexSet<usize>,
@@ -119,7 +123,7 @@ impl<'a, 's> Search<'a, 's> {
         report: Report<'a>,
     ) -> Self {
         let space = Space { candidates: candidates.len(), ..Space::default() };
-        let families = Families::new(&candidates);
+        let families = Families::new(&candidates, template, options.objective);
         let timeout = request.timeout.map(|timeout| (timeout, Instant::now() + timeout));
         let few = if options.objective.is_sum() { FEW_CANDIDATES } else { FEW_SCHEDULES };
         let is_small = candidates.len() <= few || request.exhaustive;
@@ -137,6 +141,8 @@ impl<'a, 's> Search<'a, 's> {
             open: Vec::new(),
             running: VecDeque::new(),
             begun: 0,
+            begun_on: IndexMap::new(),
+            attempts: Attempts::default(),
             found: Vec::new(),
             quick: IndexSet::new(),
             again: Again::default(),

@@ -125,6 +125,13 @@ impl<'s> Template<'s> {
         Some(blocks.map(|block| block.count).sum())
     }
 
+    /// The layers that stages divide, if they are all alike and have no layers in them.
+    pub(super) fn layers_alike(&self) -> Option<u64> {
+        let program = self.program().ok()?;
+        let forward = program.repeats.iter().filter(|block| block.reversed.is_none());
+        self.layer_count.filter(|_| forward.count() == 1)
+    }
+
     /// The parameters of layers that products multiply.
     fn multiplied_weights(&self) -> Vec<String> {
         let Ok(program) = self.program() else { return Vec::new() };

@@ -20,6 +20,7 @@ mod print_after;
 mod sweep;
 mod tune;
 mod tune_answers;
+mod tune_bounds;
 mod tune_dtypes;
 mod tune_exhaustive;
 mod tune_flags;

@@ -14,7 +14,7 @@
 use indexmap::IndexSet;
 
 use super::floor::group;
-use super::window::AT_ONCE;
+use super::window::AGAIN_AT_ONCE;
 use super::{NEAR, Open, OverMemory, ROUNDING, Search};
 use crate::tune::leaf::Stage;
 
@@ -94,7 +94,7 @@ impl Search<'_, '_> {
         let again = aside.chain(self.planned_quickly(least));
         let mut again: Vec<(f64, usize)> = again.filter(|(bound, _)| *bound < limit).collect();
         again.sort_by(|(a, i), (b, j)| a.total_cmp(b).then(i.cmp(j)));
-        for (bound, candidate) in again.into_iter().take(AT_ONCE) {
+        for (bound, candidate) in again.into_iter().take(AGAIN_AT_ONCE) {
             if self.quick.shift_remove(&candidate) {
                 self.open.push(Open { candidate, bound, stage: Stage::Full });
             } else {

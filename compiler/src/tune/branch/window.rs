@@ -27,6 +27,9 @@ use crate::tune::leaf::{Outcome, Refusal, Stage};
 /// Candidates that are expanded at once. More keep more cores busy, and know less of each other.
 pub(super) const AT_ONCE: usize = 5;
 
+/// The same for those that are expanded again with all effort.
+pub(super) const AGAIN_AT_ONCE: usize = 2;
+
 /// A candidate that is expanded.
 pub(super) struct Running {
     open: Open,
@@ -141,11 +144,14 @@ impl Search<'_, '_> {
         self.next()
     }
 
-    /// Whether what is still running was opened again: then the best are mostly known.
+    /// Whether what is still running was opened again: then the best are mostly known. Few of these
+    /// run at once, since each takes long, and what one finds mostly excludes others.
     fn are_last(&self) -> bool {
         let mut stages = self.running().map(|open| open.stage);
         self.running.is_empty()
-            || !self.found.is_empty() && stages.all(|stage| stage == Stage::Full)
+            || self.running.len() < AGAIN_AT_ONCE
+                && !self.found.is_empty()
+                && stages.all(|stage| stage == Stage::Full)
     }
 
     fn begin<'scope>(&mut self, open: Open, scope: &ScopeFifo<'scope>) -> Running
@@ -153,6 +159,7 @@ impl Search<'_, '_> {
         Self: 'scope,
     {
         self.begun += 1;
+        *self.begun_on.entry(self.candidates[open.candidate].shape.stages).or_default() += 1;
         let goal = self.goal(&open);
         let (send, outcome) = sync_channel(1);
         let (leaves, candidate) = (self.leaves, self.candidates[open.candidate].clone());

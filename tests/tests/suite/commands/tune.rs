@@ -130,33 +130,6 @@ fn a_shorter_step_below_the_first_is_named() {
     assert!(text.contains(&line) && text.contains("--objective scheduled"), "{text}");
 }
 
-/// What candidates of fewer microbatches are bounded by.
-#[test]
-fn without_a_limit_more_microbatches_take_no_less() {
-    let options = Options {
-        parts: AxisParts::AsWritten,
-        grouping: Grouping::AsWritten,
-        ..limited(f64::INFINITY)
-    };
-    let meshes = ["X=8 over 2x4", "X=4 ib, Y=2 nvlink", "X=2 ib, Y=4 nvlink", "X=16 ib"];
-    let programs = [LAYERS.to_owned(), PRODUCT.to_owned(), LAYERS.replace("B=512", "B=24")];
-    for source in programs {
-        for mesh in meshes {
-            let of = |count: u64| {
-                let parts =
-                    if count == 1 { String::new() } else { format!(", microbatches={count}") };
-                let source = source.replace(" given dy", &format!(" given dy{parts}"));
-                let lines = source.replacen('\n', &format!("\nmesh {mesh}\n"), 1);
-                let planned = plan("program", &lines, &options);
-                planned.unwrap_or_else(|no| panic!("{no}")).report.serial_s
-            };
-            let times = [1, 2, 4, 8].map(of);
-            let rises = times.windows(2).all(|pair| pair[0] <= pair[1] * (1.0 + 1e-9));
-            assert!(rises, "{mesh}: {times:?}\n{source}");
-        }
-    }
-}
-
 #[test]
 fn bounds_cut_most_of_the_space() {
     let request = Request { best: 1, ..small(64) };
