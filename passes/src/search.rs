@@ -279,11 +279,10 @@ fn within(
     let limit = Limit::new(tables, textbook, request, limits);
     let is_open = !request.below_s().is_finite();
     let least_bytes = if is_open { limit.least_bytes(&found.plan) } else { capacity };
-    let enough = memory_of(&ExpandedPlan::from(&found.plan)).peak_bytes;
     let FeasiblePlan { plan, lower_bound_s, .. } = if least_bytes > capacity {
         FeasiblePlan { plan: None, lower_bound_s: f64::INFINITY, below_s: f64::INFINITY }
     } else {
-        limit.feasible_or_tighter(enough)
+        limit.feasible_or_tighter(&found.plan)
     };
     let (plan, seconds) = match plan {
         Some(plan) => plan,

@@ -92,7 +92,7 @@ pub(crate) fn search(
         if seconds >= best_s {
             return None;
         }
-        let (plan, seconds) = if measures.peak_bytes(&plan) <= capacity {
+        let (plan, seconds) = if measures.peak_bytes_of(&plan, seconds) <= capacity {
             (plan, seconds)
         } else {
             tries = tries.checked_sub(1)?;

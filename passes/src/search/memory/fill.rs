@@ -12,7 +12,7 @@
 //! for each; a knapsack of all changes is exact where their seconds and bytes add up, and they do
 //! not, since a value that is kept at one moment takes the place of what is live at another.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use indexmap::{IndexMap, IndexSet};
 use petgraph::unionfind::UnionFind;
@@ -43,16 +43,18 @@ pub(super) struct Filling<'f, 'a> {
     /// The candidates of one start that were looked at: its first changes come again when they are
     /// applied, and once more with others.
     known: RefCell<Known>,
+    /// How many plans were measured.
+    measured: Cell<usize>,
 }
 
 /// Layouts of all operations, with some values kept from region to region and others
 /// rematerialised.
 #[derive(Clone)]
-struct Candidate {
-    assignment: Vec<usize>,
-    rematerialized: IndexSet<ValueId>,
-    bytes: f64,
-    seconds: f64,
+pub(super) struct Candidate {
+    pub(super) assignment: Vec<usize>,
+    pub(super) rematerialized: IndexSet<ValueId>,
+    pub(super) bytes: f64,
+    pub(super) seconds: f64,
 }
 
 /// What a candidate is made of: the values in the order in which all are listed.
@@ -62,8 +64,8 @@ type Key = (Vec<usize>, Vec<ValueId>);
 /// were fast enough for these to matter.
 type Known = IndexMap<Key, (f64, Option<f64>), FxBuildHasher>;
 
-/// A way to use more memory.
-enum Change {
+/// A way to use more memory, or less.
+pub(super) enum Change {
     /// Keeps a value for its next use.
     Keep(ValueId),
     /// Takes over the choices of some variables from a faster assignment.
@@ -77,7 +79,14 @@ impl<'f, 'a> Filling<'f, 'a> {
         measures: &'f Measures<'a, 'f>,
         interrupt: &'f Interrupt,
     ) -> Self {
-        Self { problem, capacity, measures, interrupt, known: RefCell::default() }
+        Self {
+            problem,
+            capacity,
+            measures,
+            interrupt,
+            known: RefCell::default(),
+            measured: Cell::default(),
+        }
     }
 
     /// Plans that fit, made from `solutions`; the values of `all` are rematerialised at first.
@@ -121,15 +130,21 @@ impl<'f, 'a> Filling<'f, 'a> {
         let mut changes = self.worthwhile(start, keep);
         let mut plans = vec![self.filled(start, &changes)];
         if let Some(faster) = faster {
-            let choices = self.differences(start, faster).into_iter().map(Change::TakeOver);
+            let choices =
+                self.differences(start, &faster.assignment).into_iter().map(Change::TakeOver);
             changes.extend(self.worthwhile(start, choices));
             plans.push(self.filled(start, &changes));
         }
         plans
     }
 
+    /// How many plans were measured.
+    pub(super) fn measured_plans(&self) -> usize {
+        self.measured.get()
+    }
+
     /// The changes that save time, each with the seconds that it saves per byte.
-    fn worthwhile(
+    pub(super) fn worthwhile(
         &self,
         start: &Candidate,
         changes: impl Iterator<Item = Change>,
@@ -144,7 +159,7 @@ impl<'f, 'a> Filling<'f, 'a> {
 
     /// Changes a candidate while the capacity allows, the changes with the most time saved per byte
     /// first.
-    fn filled(&self, start: &Candidate, changes: &[(Change, f64)]) -> Candidate {
+    pub(super) fn filled(&self, start: &Candidate, changes: &[(Change, f64)]) -> Candidate {
         let mut candidate = start.clone();
         let mut by_rate: Vec<&(Change, f64)> = changes.iter().collect();
         by_rate.sort_by(|(_, a), (_, b)| b.total_cmp(a));
@@ -161,6 +176,16 @@ impl<'f, 'a> Filling<'f, 'a> {
 
     /// The candidate with a change, if it is faster.
     fn changed(&self, candidate: &Candidate, change: &Change) -> Option<Candidate> {
+        self.applied(candidate, change, candidate.seconds)
+    }
+
+    /// The candidate with a change, if it can be realised and takes less than `below_s` seconds.
+    pub(super) fn applied(
+        &self,
+        candidate: &Candidate,
+        change: &Change,
+        below_s: f64,
+    ) -> Option<Candidate> {
         let Candidate { assignment, rematerialized, .. } = candidate;
         let (mut assignment, mut rematerialized) = (assignment.clone(), rematerialized.clone());
         match change {
@@ -173,12 +198,12 @@ impl<'f, 'a> Filling<'f, 'a> {
                 }
             }
         }
-        self.below(assignment, rematerialized, candidate.seconds)
+        self.below(assignment, rematerialized, below_s)
     }
 
     /// The choices in which another assignment differs, those together that share a definition.
-    fn differences(&self, of: &Candidate, other: &Solution) -> Vec<Vec<(usize, usize)>> {
-        let differs = |&variable: &usize| of.assignment[variable] != other.assignment[variable];
+    pub(super) fn differences(&self, of: &Candidate, other: &[usize]) -> Vec<Vec<(usize, usize)>> {
+        let differs = |&variable: &usize| of.assignment[variable] != other[variable];
         let mut together = UnionFind::<usize>::new(of.assignment.len());
         for definition in &self.problem.definitions {
             let variables: Vec<usize> = variables(definition).filter(differs).collect();
@@ -189,13 +214,13 @@ impl<'f, 'a> Filling<'f, 'a> {
         let mut groups: IndexMap<usize, Vec<(usize, usize)>> = IndexMap::new();
         for variable in (0..of.assignment.len()).filter(differs) {
             let group = groups.entry(together.find(variable)).or_default();
-            group.push((variable, other.assignment[variable]));
+            group.push((variable, other[variable]));
         }
         groups.into_values().collect()
     }
 
     /// The candidate, if it can be realised and takes less than `below_s` seconds.
-    fn below(
+    pub(super) fn below(
         &self,
         assignment: Vec<usize>,
         rematerialized: IndexSet<ValueId>,
@@ -220,15 +245,20 @@ impl<'f, 'a> Filling<'f, 'a> {
         rematerialized: &IndexSet<ValueId>,
         below_s: f64,
     ) -> (f64, Option<f64>) {
+        self.measured.set(self.measured.get() + 1);
         let Some(plan) = self.plan(assignment, rematerialized) else {
             return (f64::INFINITY, None);
         };
         let seconds = self.measures.seconds(&plan);
-        (seconds, (seconds < below_s).then(|| self.measures.peak_bytes(&plan)))
+        (seconds, (seconds < below_s).then(|| self.measures.peak_bytes_of(&plan, seconds)))
     }
 
     /// The plan of an assignment, if it can be realised.
-    fn plan(&self, assignment: &[usize], rematerialized: &IndexSet<ValueId>) -> Option<Plan> {
+    pub(super) fn plan(
+        &self,
+        assignment: &[usize],
+        rematerialized: &IndexSet<ValueId>,
+    ) -> Option<Plan> {
         let values = Rematerialized { values: Some(rematerialized), before: None };
         let (problem, chosen) = self.problem.of_assignment(assignment, values);
         let mut trees = problem.tables.trees();

@@ -12,12 +12,15 @@
 //! Who compares many programs has searched them with little effort before: there is no ladder for a
 //! plan that has to be below those of others.
 //!
-//! The tighter searches are short. Where the gap of a small program stays wide they are made once
-//! more, with the effort of the limit itself: more limits, closer to each other, find less.
+//! The tighter searches are short. What they find matters less for itself than for the plans
+//! between those of all searches ([`crate::search::memory::relink`]): with these, searches of more
+//! effort, or more limits closer to each other, found nothing better in the programs that were
+//! compared.
 
 use std::rc::Rc;
 
 use rayon::prelude::*;
+use shardwise_ir::plan::Plan;
 
 use crate::search::memory::feasible::FeasiblePlan;
 use crate::search::memory::limit::Limit;
@@ -39,11 +42,6 @@ const MOST_TIGHTENED: usize = 24;
 const FEW_RUNGS: usize = 3;
 const MUCH_TOO_WIDE: f64 = 1.05;
 
-/// The ratio to the bound above which tighter limits are searched in full, and the operations of
-/// programs in which they are.
-const FAR_TOO_WIDE: f64 = 1.25;
-const MOST_IN_FULL: usize = 80;
-
 /// Searches at once, in programs with so many ways to make a step between shardings at most: those
 /// of larger programs take a gigabyte each.
 const AT_ONCE: usize = 2;
@@ -56,14 +54,13 @@ enum Other {
     LittleEffort,
     /// Within so many bytes, with a short search.
     Tighter(f64),
-    /// Within so many bytes, with as long a search as within the limit.
-    TighterInFull(f64),
 }
 
 impl Limit<'_, '_> {
-    /// The cheapest plan that fits of all these searches, and a bound of all that do; `enough` is
-    /// the peak without a limit.
-    pub(crate) fn feasible_or_tighter(&self, enough: f64) -> FeasiblePlan {
+    /// The cheapest plan that fits of all these searches, and a bound of all that do; `unlimited`
+    /// is the plan without a limit.
+    pub(crate) fn feasible_or_tighter(&self, unlimited: &Plan) -> FeasiblePlan {
+        let enough = self.measures.peak_bytes_of(unlimited, self.measures.seconds(unlimited));
         let mut best = self.feasible();
         let is_quick = self.request.effort == Effort::Quick;
         if is_quick || self.request.is_bound_enough() || self.request.is_rival_of_others() {
@@ -75,10 +72,10 @@ impl Limit<'_, '_> {
         let tighter: Vec<f64> =
             rungs.take(RUNGS).filter(|&capacity| capacity < self.capacity).take(most).collect();
         let tighter = tighter.into_iter();
-        let short = std::iter::once(Other::LittleEffort).chain(tighter.clone().map(Other::Tighter));
+        let short = std::iter::once(Other::LittleEffort).chain(tighter.map(Other::Tighter));
         self.add_others(&mut best, short, wide);
-        if self.tables.program.ops.len() <= MOST_IN_FULL {
-            self.add_others(&mut best, tighter.map(Other::TighterInFull), FAR_TOO_WIDE);
+        if !best.is_proven() {
+            self.relink(&mut best);
         }
         self.add_cheapest(&mut best);
         best
@@ -108,7 +105,7 @@ impl Limit<'_, '_> {
         let found = others.par_iter().map(|&other| {
             let (request, within) = match other {
                 Other::LittleEffort => (&request.quick(), capacity),
-                Other::Tighter(within) | Other::TighterInFull(within) => (request, within),
+                Other::Tighter(within) => (request, within),
             };
             let limit = Limit::new(tables, textbook, request, (within, unlimited_s));
             let measures = Measures::new(tables, request.objective, capacity);
@@ -141,9 +138,9 @@ impl Limit<'_, '_> {
 fn add(best: &mut FeasiblePlan, other: Other, found: FeasiblePlan) -> bool {
     match other {
         Other::LittleEffort => best.add(found),
-        _ if found.lower_bound_s >= best.seconds() => return false,
-        _ if found.seconds() < best.seconds() => best.plan = found.plan,
-        _ => {}
+        Other::Tighter(_) if found.lower_bound_s >= best.seconds() => return false,
+        Other::Tighter(_) if found.seconds() < best.seconds() => best.plan = found.plan,
+        Other::Tighter(_) => {}
     }
     true
 }

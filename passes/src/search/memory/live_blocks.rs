@@ -266,7 +266,7 @@ impl Search<'_, '_, '_> {
     fn offer(&mut self, end: &Open) -> bool {
         let plan = self.plan(end.state);
         let seconds = self.measures.seconds(&plan);
-        let fits = self.measures.peak_bytes(&plan) <= self.statements.capacity;
+        let fits = self.measures.peak_bytes_of(&plan, seconds) <= self.statements.capacity;
         if fits && seconds < self.best.seconds() {
             self.best.plan = Some((plan, seconds));
         }

@@ -6,19 +6,23 @@
 //! recorded here.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use shardwise_ir::plan::Plan;
 
 use crate::cost::liveness::memory;
 use crate::layouts::composite::ExpandedPlan;
 use crate::reshard::tables::Tables;
+use crate::search::memory::front::Front;
 use crate::search::objective::{Objective, objective_s};
 
-/// The smallest and the cheapest plan that were measured: with its bytes, and with its seconds.
-#[derive(Clone, Default)]
+/// What was measured: the smallest plan with its bytes, the cheapest that fits with its seconds,
+/// and the front of time against memory.
+#[derive(Clone)]
 pub(crate) struct Measured {
     smallest: Option<(Plan, f64)>,
     cheapest: Option<(Plan, f64)>,
+    front: Front<Plan>,
 }
 
 /// Measures plans, and remembers the smallest and the cheapest that fits.
@@ -32,7 +36,8 @@ pub(crate) struct Measures<'a, 't> {
 impl<'a, 't> Measures<'a, 't> {
     /// With the tables of all paths, which price plans, and the capacity that was asked for.
     pub(crate) fn new(tables: &'t Tables<'a>, objective: Objective, capacity: f64) -> Self {
-        Self { tables, objective, capacity, measured: RefCell::default() }
+        let measured = Measured { smallest: None, cheapest: None, front: Front::new(capacity) };
+        Self { tables, objective, capacity, measured: measured.into() }
     }
 
     /// The price of a plan.
@@ -51,6 +56,18 @@ impl<'a, 't> Measures<'a, 't> {
         bytes
     }
 
+    /// The peak of a plan that takes so many seconds.
+    pub(crate) fn peak_bytes_of(&self, plan: &Plan, seconds: f64) -> f64 {
+        let bytes = memory(&ExpandedPlan::from(plan)).peak_bytes;
+        let mut measured = self.measured.borrow_mut();
+        keep_least(&mut measured.smallest, plan, bytes);
+        if bytes <= self.capacity {
+            keep_least(&mut measured.cheapest, plan, seconds);
+        }
+        measured.front.add(plan, seconds, bytes);
+        bytes
+    }
+
     /// Takes over what was measured elsewhere, within the same capacity.
     pub(crate) fn add(&self, other: Measured) {
         let mut measured = self.measured.borrow_mut();
@@ -60,6 +77,13 @@ impl<'a, 't> Measures<'a, 't> {
         if let Some((plan, seconds)) = other.cheapest {
             keep_least(&mut measured.cheapest, &plan, seconds);
         }
+        measured.front.add_all(other.front);
+    }
+
+    /// The plans on the front: up to `most` that do not fit into so many bytes, and as many that
+    /// do, the nearest first; and the fastest of all.
+    pub(crate) fn near(&self, capacity: f64, most: usize) -> (Vec<Arc<Plan>>, Vec<Arc<Plan>>) {
+        self.measured.borrow().front.near(capacity, most)
     }
 
     /// What was measured so far.

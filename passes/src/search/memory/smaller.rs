@@ -58,7 +58,7 @@ pub(crate) fn plan_within(
         if seconds >= best_s {
             return None;
         }
-        if measures.peak_bytes(&last) <= capacity {
+        if measures.peak_bytes_of(&last, seconds) <= capacity {
             return Some((last, seconds));
         }
     }
