@@ -101,8 +101,8 @@ impl Member {
 type Unsplit<'c> = (&'c Shape, Recompute, Option<u64>, Dtypes, Option<Schedule>);
 
 impl Families {
-    /// The families of these candidates of a template, with the pipelines of which that is known
-    /// how often their steps count.
+    /// The families of these candidates of a template, pipelines among them where it is known how
+    /// often their steps count.
     pub(super) fn new(
         candidates: &[Candidate],
         template: &Template<'_>,
