@@ -52,7 +52,7 @@ struct Member {
 
 /// How often steps count in the sum of steps, by when they run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turns {
+struct Turns {
     /// In a layer, for each microbatch.
     layers: u64,
     /// Between stages, for each microbatch.
@@ -192,5 +192,33 @@ impl Search<'_, '_> {
         let others = self.open.iter().filter_map(|of| self.waiting(of));
         let others = others.filter(|other| own.bounds(other));
         others.map(|other| own.most_of(other)).fold(1.0, f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Eight layers on two stages, forward and backward.
+    fn staged(microbatches: u64, chunks: u64) -> Member {
+        let stages = Stages::spread(Schedule::OneForwardOneBackward, 2, chunks, 8);
+        Member { family: 0, microbatches, chunks, turns: Turns::of(&stages, microbatches, true) }
+    }
+
+    #[test]
+    fn the_shorter_bubble_is_what_more_microbatches_save() {
+        let (few, many) = (staged(4, 1), staged(8, 1));
+        assert!(few.bounds(&many) && !many.bounds(&few) && !few.bounds(&few));
+        // Five turns of a stage on twice the rows, where the other has nine.
+        assert_eq!(few.most_of(&many).to_bits(), (10.0_f64 / 9.0).to_bits());
+        assert!(!staged(6, 1).bounds(&many), "eight are no multiple of six");
+    }
+
+    #[test]
+    fn more_chunks_bound_no_fewer_chunks() {
+        let (few, many) = (staged(4, 1), staged(4, 2));
+        assert!(few.bounds(&many) && !many.bounds(&few));
+        let most = few.most_of(&many);
+        assert!(1.0 < most && most <= 10.0 / 9.0, "{most}");
     }
 }

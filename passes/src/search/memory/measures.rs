@@ -47,24 +47,23 @@ impl<'a, 't> Measures<'a, 't> {
 
     /// The peak of a plan.
     pub(crate) fn peak_bytes(&self, plan: &Plan) -> f64 {
-        let bytes = memory(&ExpandedPlan::from(plan)).peak_bytes;
-        let mut measured = self.measured.borrow_mut();
-        keep_least(&mut measured.smallest, plan, bytes);
-        if bytes <= self.capacity {
-            keep_least(&mut measured.cheapest, plan, self.seconds(plan));
-        }
-        bytes
+        self.recorded(plan, || self.seconds(plan))
     }
 
     /// The peak of a plan that takes so many seconds.
     pub(crate) fn peak_bytes_of(&self, plan: &Plan, seconds: f64) -> f64 {
+        let bytes = self.recorded(plan, || seconds);
+        self.measured.borrow_mut().front.add(plan, seconds, bytes);
+        bytes
+    }
+
+    fn recorded(&self, plan: &Plan, seconds: impl FnOnce() -> f64) -> f64 {
         let bytes = memory(&ExpandedPlan::from(plan)).peak_bytes;
         let mut measured = self.measured.borrow_mut();
         keep_least(&mut measured.smallest, plan, bytes);
         if bytes <= self.capacity {
-            keep_least(&mut measured.cheapest, plan, seconds);
+            keep_least(&mut measured.cheapest, plan, seconds());
         }
-        measured.front.add(plan, seconds, bytes);
         bytes
     }
 
